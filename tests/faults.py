@@ -650,7 +650,7 @@ FAULTS = (
         "tests/test_symbolic_sizes.py",
     ),
     Fault(
-        "satura/pipeline/chain.py",
+        "satura/pipeline/widened.py",
         "or evaluate(dim, sizes) == size",
         "or evaluate(dim, sizes) >= size",
         "tests/test_data_extents.py",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 from dataclasses import replace
+from math import inf, nan
 from pathlib import Path
 
 import onnx
@@ -17,15 +19,24 @@ from satura.cli import app
 from satura.commands import worth as worth_module
 from satura.commands.compiling import parse_limits
 from satura.commands.worth import LOST, smaller_sets, worths
-from satura.experiments import Trial, read_trials, sweep, trials
+from satura.experiments import (
+    Trial,
+    plot_trials,
+    read_trials,
+    sweep,
+    trials,
+    write_trials,
+)
+from satura.experiments.content import content_of, model_digest
 from satura.experiments.sweep import with_best_bounds
-from satura.pipeline.models import load
+from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases
 from satura.pipeline.stages import Searched, search
 from satura.rewrite.egraph.limits import Limits
-from satura.rewrite.errors import CallError, SaturaError
+from satura.rewrite.errors import CallError, FileError, SaturaError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.extract import appraiser
 from satura.rewrite.extract.features import Features
 from satura.rewrite.extract.greedy import tree_greedy
 from satura.rewrite.extract.gym import read_gym
@@ -196,6 +207,129 @@ def test_the_command(model: Path, tmp_path: Path) -> None:
     assert isinstance(refused.exception, CallError) and other.read_bytes() == model.read_bytes()
     once_more = CliRunner().invoke(app, [*arguments, "--csv", str(out), "--json"])
     assert [Trial(**each) for each in json.loads(once_more.stdout)] == read_trials(out)
+
+
+class Fixed(CostModel):
+    """Says of every dispatch what it was made with; its __init__ does not call the other one."""
+
+    def __init__(self, said: object) -> None:
+        self.said = said
+
+    def seconds(self, features: Features) -> float:
+        return self.said  # type: ignore[return-value]
+
+
+def test_cost_models_are_made_as_their_authors_like(model: Path) -> None:
+    (trial,) = trials({"small": model}, ("none",), costs={"fixed": Fixed(1)})
+    assert trial.cost == pytest.approx(trial.dispatches)
+    sized = Fixed(2).with_sizes({"n": 3}).with_rates({"launch": 4.0})
+    assert (sized.said, sized.sizes["n"], sized.rates["launch"]) == (2, 3, 4.0)
+    satura.compile(model, threads=1, rules="none", cost=Fixed(1), dims={})
+
+
+@pytest.mark.parametrize("said", [nan, inf, -1.0, 1e308, None, "1"])
+def test_what_is_no_time_is_refused_with_model_and_dispatch(model: Path, said: object) -> None:
+    with pytest.raises(CallError, match=r"cost model Fixed says .+ for a dispatch, view of trans"):
+        list(trials({"small": model}, ("none",), costs={"fixed": Fixed(said)}))
+
+
+def test_what_is_not_a_cost_model_is_refused(model: Path) -> None:
+    wrong = (Fixed, "Fixed is a class: give an object of it"), (7, "not 7")
+    for given, message in wrong:
+        costs: dict[str, object] = {"mine": given}
+        with pytest.raises(CallError, match=message):
+            list(trials({"small": model}, costs=costs))  # type: ignore[arg-type]
+        with pytest.raises(CallError, match=message):
+            satura.compile(model, threads=1, cost=given)  # type: ignore[arg-type]
+        with pytest.raises(CallError, match=message):
+            appraiser(given)  # type: ignore[arg-type]
+
+
+def test_arguments_of_another_kind_are_refused(model: Path, tmp_path: Path) -> None:
+    graph = ChoiceGraph(2, (0, 1), ((), (0,)), (1e308, 1e308), (1,))
+    wrong: list[tuple[dict[str, object], str]] = [
+        ({"models": "p.onnx"}, "models are a dict by name, not str"),
+        ({"models": {"g": graph}}, r"candidate 0 of the choice graph 'g' costs 1e\+308"),
+        ({"extractors": "search"}, "extractors are a list of names or a dict by name"),
+        ({"extractors": {"mine": 3}}, "extractor 'mine' is 3, not a function"),
+        ({"extractors": {"mine": "ilp"}}, "no extractor 'ilp'; choose from"),
+        ({"rules": "none"}, "rules are a list of names"),
+        ({"limits": Limits()}, "limits are a dict by name"),
+        ({"limits": {"short": 3}}, "limits 'short' are satura.Limits"),
+        ({"jobs": "2"}, "jobs is '2'"),
+    ]
+    for changes, message in wrong:
+        with pytest.raises(CallError, match=message):
+            list(trials(**{"models": {"small": model}, **changes}))  # type: ignore[arg-type]
+    with pytest.raises(FileError, match=r"cannot open '.*nope.csv'"):
+        read_trials(tmp_path / "nope.csv")
+    with pytest.raises(FileError, match=r"cannot write '.*x.csv'"):
+        write_trials(tmp_path / "no" / "x.csv", [])
+    with pytest.raises(CallError, match="trials are to be written, not 3"):
+        write_trials(tmp_path / "x.csv", [3])  # type: ignore[list-item]
+    with pytest.raises(CallError, match=r"nothing to plot to x\.png"):
+        plot_trials("x.png", [])
+
+
+@pytest.mark.parametrize(
+    "content", [b"precious", b"a,b\n", b"\x7fELF\x00\xff\n", b"\n", b'model,"']
+)
+def test_foreign_files_of_one_line_are_not_replaced(tmp_path: Path, content: bytes) -> None:
+    csv = tmp_path / "notes.txt"
+    csv.write_bytes(content)
+    graph = str(Path(__file__).parent / "egraph.json")
+    done = CliRunner().invoke(app, ["experiment", graph, "--csv", str(csv)])
+    assert isinstance(done.exception, CallError) and csv.read_bytes() == content
+    assert "is not a file of trials: write to another one" in str(done.exception)
+    csv.write_bytes(b"")
+    assert CliRunner().invoke(app, ["experiment", graph, "--csv", str(csv)]).exit_code == 0
+    assert len(read_trials(csv)) == 1
+
+
+def test_a_model_that_has_changed_is_tried_again(tmp_path: Path) -> None:
+    """Also one of the same name in another folder; its rows are replaced."""
+    csv, numbers = tmp_path / "t.csv", []
+    paths = [tmp_path / folder / "g.json" for folder in "ab"]
+    for path, cost in zip(paths, (3, 5), strict=True):
+        path.parent.mkdir()
+        path.write_text(
+            json.dumps({"nodes": {"x": {"eclass": "0", "cost": cost}}, "root_eclasses": ["0"]})
+        )
+    for path in (paths[0], paths[1], paths[0]):
+        done = CliRunner().invoke(app, ["experiment", str(path), "--csv", str(csv), "--json"])
+        assert done.exit_code == 0
+        (row,) = read_trials(csv)
+        numbers.append(row.cost)
+    assert numbers == [3, 5, 3]
+    write_trials(csv, [replace(row, copies=99)])
+    CliRunner().invoke(app, ["experiment", str(paths[0]), "--csv", str(csv)])
+    assert read_trials(csv)[0].copies == 99
+
+
+def test_content_is_that_of_the_model_and_of_what_it_is_tried_with(model: Path) -> None:
+    def content(model: Model, cost: CostModel, limits: Limits) -> str:
+        return content_of(model_digest(model), "none", cost, limits)
+
+    plain = content(model, CostModel(), Limits())
+    for same in (str(model), model.read_bytes(), onnx.load(model)):
+        assert plain == content(same, CostModel(), Limits()) != ""
+    others = {
+        content(load(model), CostModel(), Limits()),
+        content(model, CostModel(threads=2), Limits()),
+        content(model, Fixed(1), Limits()),
+        content(model, Fixed(2), Limits()),
+        content(model, CostModel(), Limits(rounds=1)),
+    }
+    assert len({plain, *others}) == 6
+    assert content("nope.onnx", CostModel(), Limits()) == ""
+
+
+def test_costs_of_a_graph_are_shown_as_they_are(model: Path) -> None:
+    graph = str(Path(__file__).parent / "egraph.json")
+    alone = CliRunner().invoke(app, ["experiment", graph]).stdout
+    assert " 9.25 " in alone and " us " not in alone and " cost " in alone
+    both = CliRunner().invoke(app, ["experiment", graph, str(model), "--rules", "none"]).stdout
+    assert " 9.25 " in both and re.search(r"\d\.\d\d us ", both)
 
 
 def test_the_commands_limits_are_checked() -> None:

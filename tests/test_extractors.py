@@ -12,7 +12,7 @@ from satura.pipeline.stages import best_schedule, rewrite
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.candidates import add_variants
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
-from satura.rewrite.extract.exact import exact
+from satura.rewrite.extract.exact import _circles, exact
 from satura.rewrite.extract.extract import EXTRACTORS, Appraised, choices, extract
 from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.landmarks import Landmarks, landmarks
@@ -209,3 +209,43 @@ def test_costs_that_are_next_to_nothing_are_no_landmarks() -> None:
     graph = ChoiceGraph(3, (0, 1, 2), ((), (0,), (1,)), (9e-16,) * 3, (2,))
     assert landmarks(graph).bound == 0.0
     assert exact(graph).cost == pytest.approx(27e-16)
+
+
+def chain(length: int, reach: int = 1) -> ChoiceGraph:
+    """Classes with a candidate for each of so many before them that it reads."""
+    homes = [cls for cls in range(length) for _ in range(max(1, min(cls, reach)))]
+    leaves = [(cls - 1 - k,) for cls in range(1, length) for k in range(min(cls, reach))]
+    costs = (1.0,) * len(homes)
+    return ChoiceGraph(length, tuple(homes), ((), *leaves), costs, (length - 1,))
+
+
+def test_what_every_choice_computes_is_charged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One landmark after the other took time that grows as the square of a chain's length."""
+    monkeypatch.setattr("satura.rewrite.extract.landmarks.STEPS", 0)
+    for extractor in EXTRACTORS.values():
+        assert extractor(chain(20_000)).cost == 20_000
+    assert exact(chain(20_000)).bound == landmarks(chain(20_000)).bound == 20_000
+
+
+def test_landmarks_are_looked_for_in_a_limited_number_of_steps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = chain(300, reach=2)
+    whole = landmarks(graph)
+    monkeypatch.setattr("satura.rewrite.extract.landmarks.STEPS", 1_000)
+    part = landmarks(graph)
+    assert part.cuts == whole.cuts[: len(part.cuts)] and len(part.cuts) < len(whole.cuts)
+    assert part.bound < whole.bound == local_search(graph).cost == 151
+
+
+def test_large_circles_have_rows_for_pairs_that_read_each_other() -> None:
+    """Not for all pairs of thousands of classes."""
+    size = 1_000
+    homes = (*range(size), *range(size - 1))
+    leaves = ((), *((cls - 1,) for cls in range(1, size)), *((cls + 1,) for cls in range(size - 1)))
+    graph = ChoiceGraph(size, homes, leaves, (1.0,) * len(homes), (size - 1,))
+    of = {cls: list(candidates) for cls, candidates in enumerate(graph.candidates)}
+    found = list(_circles(graph, of))
+    assert found[-1] == frozenset(range(size))
+    assert found[:-1] == [frozenset((cls, cls + 1)) for cls in range(size - 1)]
+    assert exact(graph).cost == size

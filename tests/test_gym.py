@@ -46,7 +46,10 @@ def test_a_choice_graph_that_is_written_and_read_costs_the_same(seed: int) -> No
             {"nodes": {"a": {"eclass": "0", "children": ["b"]}}},
             "the child 'b', which is not a node",
         ),
-        ({"nodes": {"a": {"eclass": "0", "cost": -1}}}, "the cost -1, which is not a number >= 0"),
+        (
+            {"nodes": {"a": {"eclass": "0", "cost": -1}}},
+            "the cost -1, which is not a number",
+        ),
         (
             {
                 "nodes": {
@@ -58,9 +61,28 @@ def test_a_choice_graph_that_is_written_and_read_costs_the_same(seed: int) -> No
             },
             "circles as '1' reads '2' reads '1'",
         ),
+        (
+            {"nodes": {"a": {"eclass": "0", "cost": 1e308}}},
+            r"1e\+308, .* from 0 to 1e\+250",
+        ),
+        ({"nodes": {"a": {"eclass": "0", "cost": 10**400}}}, "which is not a number from 0"),
         ({"nodes": {}, "root_eclasses": ["7"]}, "the root '7' is not a class"),
     ],
 )
 def test_what_is_not_in_the_form_is_an_error(change: object, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         read_gym(json.dumps(change)).computable()
+
+
+def test_json_that_is_nested_too_deep_or_is_not_text_is_an_error() -> None:
+    for text in ("[" * 100_000, b"\xff\xfe\xfa"):
+        with pytest.raises(ModelError, match="an e-graph is not"):
+            read_gym(text)
+
+
+def test_a_long_circle_is_shortened() -> None:
+    size = 1_000
+    nodes = {str(n): {"eclass": str(n), "children": [str((n + 1) % size)]} for n in range(size)}
+    with pytest.raises(ModelError, match="'3' reads … reads '997'") as raised:
+        read_gym(json.dumps({"nodes": nodes, "root_eclasses": ["0"]})).computable()
+    assert len(str(raised.value)) < 200

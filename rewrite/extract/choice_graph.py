@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+DEAREST = 1e250
+"""The most that a candidate may cost: those of a graph can be added up, and with repetitions."""
+
 
 @dataclass(frozen=True)
 class ChoiceGraph:
-    """Candidate k computes class `homes[k]` from the classes `leaves[k]`, at `costs[k]` >= 0.
+    """Candidate k computes class `homes[k]` from the classes `leaves[k]`, at `costs[k]` >= 0, which
+    is at most `DEAREST`.
 
     Classes are numbered below `size`. What is there from the beginning, as inputs are, is not
     among the leaves. `goals` are the classes that have to be computed.

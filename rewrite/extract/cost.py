@@ -11,11 +11,16 @@ for them; `of_vectors` has those of CPUs with narrower vectors, as far as they w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass, field
+from math import nan
 from types import MappingProxyType
+from typing import Self, SupportsFloat
 
-from satura.rewrite.extract.features import MEMORY, RATES, Amount, Features
+from satura.rewrite.errors import CallError
+from satura.rewrite.extract.choice_graph import DEAREST
+from satura.rewrite.extract.features import MEMORY, RATES, Amount, Features, copy_features
 
 REFERENCE_LANES = 16
 _HIDDEN = 1 / 16  # what a second costs that hides: less than any prediction is exact to
@@ -116,13 +121,20 @@ class CostModel:
             rates |= _OF_8_LANES
         return CostModel(rates, lanes, threads=threads)
 
-    def with_rates(self, rates: Mapping[str, float]) -> CostModel:
+    def with_rates(self, rates: Mapping[str, float]) -> Self:
         """This model with some rates changed."""
-        return replace(self, rates={**self.rates, **rates})
+        return self._with(rates={**self.rates, **rates})
 
-    def with_sizes(self, sizes: Mapping[str, int]) -> CostModel:
+    def with_sizes(self, sizes: Mapping[str, int]) -> Self:
         """This model for other typical sizes of symbols."""
-        return replace(self, sizes=dict(sizes))
+        return self._with(sizes=dict(sizes))
+
+    def _with(self, **changes: object) -> Self:
+        """This model with some fields changed, also where a subclass is made from other ones."""
+        changed = copy(self)
+        for name, value in changes.items():
+            object.__setattr__(changed, name, value)
+        return changed
 
     @property
     def identity(self) -> str:
@@ -180,3 +192,49 @@ class CostModel:
         """How long one thread reads and stores so many bytes."""
         rates = self.rates
         return near * rates["near"] + far * rates["far"] + constants * rates["constant"]
+
+
+# A subclass whose __init__ does not call this one has all defaults, too.
+CostModel.rates = REFERENCE_RATES
+CostModel.sizes = MappingProxyType({})
+
+
+def given_or_default(model: CostModel | None) -> CostModel:
+    """A cost model, by default that of the reference rates.
+
+    Raises CallError for what is not one, such as the class of one.
+    """
+    if model is None:
+        return CostModel()
+    if isinstance(model, CostModel):
+        return model
+    if isinstance(model, type):
+        raise CallError(f"the cost model {model.__name__} is a class: give an object of it")
+    raise CallError(f"a cost model is a name or an object of CostModel's kind, not {model!r}")
+
+
+def checked_seconds(model: CostModel, seconds: object, what: Callable[[], str]) -> float:
+    """What a cost model says of a dispatch, as a float; `what` names the dispatch.
+
+    Raises CallError for what is not a number that can be added up.
+    """
+    if type(seconds) is float and 0 <= seconds <= DEAREST:
+        return seconds
+    if isinstance(seconds, SupportsFloat):
+        try:
+            found = float(seconds)
+        except (TypeError, ValueError, OverflowError):
+            found = nan
+        if 0 <= found <= DEAREST:
+            return found
+    shown = f"{seconds} s" if isinstance(seconds, int | float) else repr(seconds)
+    raise CallError(
+        f"the cost model {type(model).__name__} says {shown} for a dispatch, {what()}: seconds are"
+        f" a number from 0 to {DEAREST:g}"
+    )
+
+
+def copy_seconds(model: CostModel, dtype: str, size: float) -> float:
+    """How long it takes to copy a tensor of so many bytes, as a dispatch."""
+    seconds = model.seconds(copy_features(dtype, size))
+    return checked_seconds(model, seconds, lambda: f"a copy of {size:g} bytes")

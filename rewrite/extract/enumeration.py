@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.combine import MAX_NODES
-from satura.rewrite.extract.features import copy_features
+from satura.rewrite.extract.cost import copy_seconds
 from satura.rewrite.extract.folding import Folding
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.fragments import Fragment, placement
@@ -284,8 +284,8 @@ class Enumeration:
         """What is saved at most where a class is not stored and read."""
         saved = self._copies[cls]
         if saved is None:
-            features = copy_features(self.classes.types[cls].dtype.value, self.classes.bytes[cls])
-            saved = self._copies[cls] = self.model.seconds(features)
+            dtype, size = self.classes.types[cls].dtype.value, self.classes.bytes[cls]
+            saved = self._copies[cls] = copy_seconds(self.model, dtype, size)
         return saved
 
     def _keep_wide(self, kept: object, found: Instance, price: float, width: int) -> bool:

@@ -154,11 +154,17 @@ class _Model:
 
 def _reachable(graph: ChoiceGraph, usable: list[int]) -> list[int]:
     """The usable candidates that the goals reach and that read nothing that none computes."""
-    kept, before = set(usable), -1
-    while len(kept) != before:
-        before = len(kept)
-        computed = {graph.homes[k] for k in kept}
-        kept = {k for k in kept if computed.issuperset(graph.leaves[k])}
+    kept, left = set(usable), [0] * graph.size
+    for candidate in usable:
+        left[graph.homes[candidate]] += 1
+    lost = [cls for cls, count in enumerate(left) if not count]
+    while lost:
+        for reader in kept.intersection(graph.readers[lost.pop()]):
+            kept.remove(reader)
+            home = graph.homes[reader]
+            left[home] -= 1
+            if not left[home]:
+                lost.append(home)
     seen = set(graph.goals)
     stack = list(graph.goals)
     while stack:
@@ -170,10 +176,21 @@ def _reachable(graph: ChoiceGraph, usable: list[int]) -> list[int]:
 
 
 def _circles(graph: ChoiceGraph, of: dict[int, list[int]]) -> Iterator[frozenset[int]]:
-    """Classes that read each other, and of few all subsets."""
+    """Classes that read each other, and of few all subsets, of more the pairs of which one reads
+    the other: for other pairs their rows follow from the rest."""
     for component in _components(graph, of):
-        sizes = range(2, len(component) + 1) if len(component) <= SMALL else (2, len(component))
-        for size in sizes:
+        if len(component) > SMALL:
+            whole = frozenset(component)
+            yield from dict.fromkeys(
+                frozenset((cls, leaf))
+                for cls in component
+                for k in of[cls]
+                for leaf in graph.leaves[k]
+                if leaf != cls and leaf in whole
+            )
+            yield whole
+            continue
+        for size in range(2, len(component) + 1):
             yield from map(frozenset, combinations(component, size))
 
 

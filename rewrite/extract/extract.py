@@ -18,7 +18,7 @@ from satura.rewrite.extract.candidates import (
     is_small,
 )  # fmt: skip
 from satura.rewrite.extract.choice_graph import Extractor, Result
-from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.cost import CostModel, given_or_default
 from satura.rewrite.extract.exact import exact
 from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.local_search import local_search
@@ -67,7 +67,7 @@ def appraiser(model: CostModel | None = None) -> Callable[[EClasses], Appraised]
 
     It takes a third of the time of `extract`. What equal fragments cost it finds out once.
     """
-    templates = Templates(model or CostModel())
+    templates = Templates(given_or_default(model))
 
     @without_collections()
     def appraise(classes: EClasses) -> Appraised:
@@ -115,7 +115,7 @@ def choices(
     classes: EClasses, model: CostModel | None = None, rounds: int = MAX_ROUNDS
 ) -> Candidates:
     """The candidates of an e-graph. Raises ProgramError where an output cannot be computed."""
-    chosen = model or CostModel()
+    chosen = given_or_default(model)
     return candidates(_with_sizes(classes, chosen), chosen, rounds)
 
 
@@ -128,7 +128,7 @@ def extract_unrefused(
     Fragments that look equal are struck out together, and after some tries those of about the same
     size, too. Raises ProgramError where all is refused.
     """
-    templates = Templates(model or CostModel())
+    templates = Templates(given_or_default(model))
     struck: dict[int, str] = {}
     for tries in range(_TRIES):
         try:

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from math import inf
 from operator import itemgetter
 
 from satura.rewrite.egraph.classes import EClasses, ENode
-from satura.rewrite.errors import CallError
 from satura.rewrite.extract.amounts import NOTHING
-from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.cost import CostModel, checked_seconds, copy_seconds
 from satura.rewrite.extract.features import (
     INNERMOST,
     NEAR_BYTES,
     UNIT_BYTES,
     Amount,
     Features,
-    copy_features,
 )  # fmt: skip
 from satura.rewrite.extract.forms import Fused
 from satura.rewrite.types.dims import Dim
@@ -74,17 +71,12 @@ class Fragment:
     def seconds(self, classes: EClasses, model: CostModel) -> float:
         """Cost of running this fragment as a dispatch that stores its class."""
         if self.form is Fused.PLACEMENT:
-            copies = sum(model.seconds(copy_features("", each)) for each in self.copied)
-            return model.constant + copies
+            return model.constant + sum(copy_seconds(model, "", each) for each in self.copied)
         return self._settled(model.seconds(self.features(classes)), model)
 
     def _settled(self, seconds: float, model: CostModel) -> float:
         """What a dispatch costs beside equal ones, which takes so many seconds."""
-        if not 0 <= seconds < inf:
-            kind = type(model).__name__
-            raise CallError(
-                f"the cost model {kind} says {seconds} s for a dispatch: it must be >= 0"
-            )
+        seconds = checked_seconds(model, seconds, self._described)
         # Of two equal dispatches the one that stores an earlier tensor can serve more readers; and
         # one that computes is better than one that copies.
         return seconds + model.constant * (len(self.work) + 10 * (self.form is _VIEW))
@@ -93,7 +85,7 @@ class Fragment:
         """Its cost as a dispatch; that of its reads and its work, one after the other, in a
         fragment that goes on; and that of its work alone."""
         done, near, far, constants, units = self._inside(classes)
-        work = model.working(done)
+        work, read = model.working(done), model.moving(near, far, constants)
         if type(model) is CostModel and self.form is not Fused.HOST:
             # What `seconds` says, without adding up the work again.
             size = classes.bytes[self.cls]
@@ -103,7 +95,10 @@ class Fragment:
             seconds = model.together(both, memory, units)
         else:
             seconds = model.seconds(self.features(classes))
-        inlined = model.moving(near, far, constants) + work + len(self.work) * model.constant
+            # Each of them may be a user's.
+            work = checked_seconds(model, work, self._described)
+            read = checked_seconds(model, read, self._described)
+        inlined = read + work + len(self.work) * model.constant
         return self._settled(seconds, model), inlined, work
 
     def features(self, classes: EClasses) -> Features:
@@ -142,6 +137,15 @@ class Fragment:
             if not INNERMOST.keys().isdisjoint(map(itemgetter(0), work)):
                 work = [(INNERMOST.get(name, name), amount) for name, amount in work]
         return work, near, far, constants, max(1.0, units)
+
+    def _described(self) -> str:
+        """What it computes, as messages name it."""
+        found, stack = {}, [self]
+        while stack:
+            each = stack.pop()
+            found[each.cls] = each.node.op
+            stack += [part for part in each.parts if part is not None and part.cls not in found]
+        return f"{self.form.value} of {', '.join(reversed(found.values()))}"
 
     @property
     def computed(self) -> Set[int]:

@@ -13,14 +13,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
 from typing import TypeVar
 
 from satura.rewrite.errors import ModelError
-from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
+from satura.rewrite.extract.choice_graph import DEAREST, ChoiceGraph, Result
 from satura.rewrite.extract.greedy import cheapest_trees
 
 T = TypeVar("T")
+
+_SHOWN = 4  # at either end of a circle
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Gym:
     def computable(self) -> ChoiceGraph:
         """The graph. Raises ModelError, with a circle of classes, where nothing computes a root."""
         if circle := _circle(self.graph):
-            names = " reads ".join(f"'{self.classes[cls]}'" for cls in circle)
+            names = " reads ".join(_shortened([f"'{self.classes[cls]}'" for cls in circle]))
             raise ModelError(f"nothing computes the roots: all ways lead to circles as {names}")
         return self.graph
 
@@ -43,12 +44,14 @@ class Gym:
         return {self.classes[cls]: self.nodes[k] for cls, k in result.choice.items()}
 
 
-def read_gym(text: str) -> Gym:
+def read_gym(text: str | bytes) -> Gym:
     """The choice graph of an e-graph's JSON. Raises ModelError where it is not in that form."""
     try:
         content = json.loads(text)
     except ValueError as error:
         raise ModelError(f"an e-graph is not JSON: {error}") from None
+    except RecursionError:
+        raise ModelError("an e-graph is not JSON that is nested so deep") from None
     nodes = _field("the e-graph", content, "nodes", dict)
     homes = {name: _field(f"node '{name}'", each, "eclass", str) for name, each in nodes.items()}
     numbers = {cls: number for number, cls in enumerate(dict.fromkeys(homes.values()))}
@@ -60,8 +63,11 @@ def read_gym(text: str) -> Gym:
                 raise ModelError(f"node '{name}' has the child {child!r}, which is not a node")
         leaves.append(tuple(sorted({numbers[homes[child]] for child in children})))
         cost = each.get("cost", 1.0)
-        if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < inf:
-            raise ModelError(f"node '{name}' has the cost {cost!r}, which is not a number >= 0")
+        is_number = isinstance(cost, int | float) and not isinstance(cost, bool)
+        if not is_number or not 0 <= cost <= DEAREST:
+            raise ModelError(
+                f"node '{name}' has the cost {cost!r}, which is not a number from 0 to {DEAREST:g}"
+            )
         costs.append(float(cost))
     roots = _field("the e-graph", content, "root_eclasses", list)
     for root in roots:
@@ -77,12 +83,17 @@ def _circle(graph: ChoiceGraph) -> list[int]:
     """Classes of which each reads the next, to the first again; none where all goals can be had."""
     possible = cheapest_trees(graph)
     at = next((goal for goal in graph.goals if goal not in possible), None)
-    path: list[int] = []
-    while at is not None and at not in path:
-        path.append(at)
+    places: dict[int, int] = {}
+    while at is not None and at not in places:
+        places[at] = len(places)
         leaves = (leaf for k in graph.candidates[at] for leaf in graph.leaves[k])
         at = next(leaf for leaf in leaves if leaf not in possible)
-    return [] if at is None else [*path[path.index(at) :], at]
+    return [] if at is None else [*list(places)[places[at] :], at]
+
+
+def _shortened(names: list[str]) -> list[str]:
+    """Some names, of many only the first and the last."""
+    return names if len(names) <= 2 * _SHOWN else [*names[:_SHOWN], "…", *names[-_SHOWN:]]
 
 
 def gym_text(graph: ChoiceGraph) -> str:

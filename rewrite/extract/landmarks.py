@@ -5,10 +5,14 @@ without deletes: classes are facts, a candidate is an action that reads facts an
 landmark-cut heuristic of planning bounds it (Helmert, Domshlak, ICAPS 2009): as long as the goals
 have a price, take a landmark, charge it the cost of its cheapest candidate, and make all of its
 candidates cheaper by as much. What was charged is the bound.
+
+Each of these landmarks takes up to the time that all of a graph does. So those that are seen at
+once are charged first, all together: the candidates of a class that every choice computes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import inf
@@ -16,6 +20,7 @@ from math import inf
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.choice_graph import ChoiceGraph
 
+STEPS = 4_000_000  # after which no landmark is looked for: some seconds; time is not the same again
 NOTHING = 1e-15  # seconds: a cost that rounding leaves
 
 
@@ -32,23 +37,46 @@ class Landmarks:
 
 
 def landmarks(graph: ChoiceGraph) -> Landmarks:
-    """The landmarks of a choice graph. Raises ProgramError where a goal cannot be computed."""
+    """The landmarks of a choice graph, of a large one those that are found in `STEPS`.
+
+    Raises ProgramError where a goal cannot be computed.
+    """
     prices = _Prices(graph)
-    bound = 0.0
-    cuts = []
-    while (cut := prices.cut()) is not None:
-        charge = min(prices.left[candidate] for candidate in cut)
+    cuts = _of_needed(graph, prices)
+    charges = [min([prices.left[candidate] for candidate in cut]) for cut in cuts]
+    prices.charge(cuts, charges)
+    bound = sum(charges)
+    while prices.steps < STEPS and (cut := prices.cut()) is not None:
+        charge = min([prices.left[candidate] for candidate in cut])
         bound += charge
-        prices.charge(cut, charge)
+        prices.charge([cut], [charge])
         cuts.append(cut)
     return Landmarks(bound, tuple(cuts), tuple(prices.left))
+
+
+def _of_needed(graph: ChoiceGraph, prices: _Prices) -> list[tuple[int, ...]]:
+    """The candidates of each class that every choice computes, as far as that is seen at once: the
+    goals, and what all candidates of such a class read."""
+    cuts = []
+    seen = set(graph.goals)
+    stack = list(graph.goals)
+    while stack:
+        cls = stack.pop()
+        usable = [k for k in graph.candidates[cls] if prices.is_usable(k)]
+        if min([graph.costs[k] for k in usable]) > NOTHING:
+            cuts.append(tuple(usable))
+        first, *others = [graph.leaves[k] for k in usable]
+        new = set(first).intersection(*others) - seen
+        seen |= new
+        stack += sorted(new)
+    return cuts
 
 
 class _Prices:
     """The price of each class where of several leaves only the dearest is paid for.
 
     `dearest[k]` is that leaf of candidate k, None where it reads nothing. `left[k]` is what its
-    cost has not been charged yet.
+    cost has not been charged yet. `steps` counts what has been done, by classes that were visited.
     """
 
     def __init__(self, graph: ChoiceGraph) -> None:
@@ -56,6 +84,7 @@ class _Prices:
         self.left = list(graph.costs)
         self.price = [inf] * graph.size
         self.dearest: list[int | None] = [None] * len(graph.homes)
+        self.steps = 0
         heap = [
             (self.left[k], graph.homes[k]) for k, leaves in enumerate(graph.leaves) if not leaves
         ]
@@ -64,6 +93,10 @@ class _Prices:
         for goal in graph.goals:
             if self.price[goal] == inf:
                 raise ProgramError(f"class {goal} cannot be computed by any of its candidates")
+
+    def is_usable(self, candidate: int) -> bool:
+        """Whether all that a candidate reads can be computed."""
+        return all(self.price[leaf] < inf for leaf in self.graph.leaves[candidate])
 
     def cut(self) -> tuple[int, ...] | None:
         """The candidates by which the dearest goal's price comes about; None where all are free.
@@ -84,6 +117,7 @@ class _Prices:
                 elif dearest is not None and dearest not in zone:
                     zone.add(dearest)
                     stack.append(dearest)
+        self.steps += len(zone)
         cut = (k for k in paid if self._is_reached(self.dearest[k], zone, self.price[goal]))
         return tuple(cut) or None  # none where a price is but the sum of costs that are nothing
 
@@ -100,18 +134,20 @@ class _Prices:
             for candidate in self.graph.candidates[cls]:
                 dearest = self.dearest[candidate]
                 if dearest not in seen and dearest not in zone:
+                    self.steps += 1
                     seen.add(dearest)
                     stack.append(dearest)
         return False
 
-    def charge(self, cut: tuple[int, ...], amount: float) -> None:
-        """Make all candidates of a landmark cheaper, and what follows from them."""
+    def charge(self, cuts: Sequence[tuple[int, ...]], amounts: Sequence[float]) -> None:
+        """Make all candidates of each landmark cheaper by an amount, and what follows from them."""
         heap = []
-        for candidate in cut:
-            self.left[candidate] -= amount
-            if self.left[candidate] <= NOTHING:
-                self.left[candidate] = 0.0
-            heap.append((self._price_of(candidate), self.graph.homes[candidate]))
+        for cut, amount in zip(cuts, amounts, strict=True):
+            for candidate in cut:
+                self.left[candidate] -= amount
+                if self.left[candidate] <= NOTHING:
+                    self.left[candidate] = 0.0
+                heap.append((self._price_of(candidate), self.graph.homes[candidate]))
         heapify(heap)
         self._settle(heap)
 
@@ -129,6 +165,7 @@ class _Prices:
         graph = self.graph
         while heap:
             price, cls = heappop(heap)
+            self.steps += 1
             if price >= self.price[cls]:
                 continue
             self.price[cls] = price

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from satura.rewrite.extract.assemble import Assembly, Group
-from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.cost import CostModel, copy_seconds
 from satura.rewrite.extract.features import copy_features
 from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
 from satura.rewrite.program.program import Program
@@ -41,10 +41,10 @@ def place(assembly: Assembly, model: CostModel) -> Schedule:
             if operand in fixed or operand in homes or is_torn:
                 type_ = program.nodes[operand].type
                 size = bytes_of(type_.typical(model.sizes))
-                features = copy_features(type_.dtype.value, size)
+                dtype = type_.dtype.value
                 copy = Dispatch(
-                    Form.LOOP, operand, (), (operand,), None, target, model.seconds(features),
-                    features,
+                    Form.LOOP, operand, (), (operand,), None, target,
+                    copy_seconds(model, dtype, size), copy_features(dtype, size),
                 )  # fmt: skip
                 copies.setdefault(group.root, []).append(copy)
                 homes.setdefault(operand, _own(program, operand))

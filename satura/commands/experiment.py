@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from satura.commands.compiling import parse_limits
-from satura.commands.models import file_or_light
+from satura.commands.models import by_stem, file_or_light
 from satura.commands.terminal import print_json, print_table, progress
 from satura.distributed import Client
 from satura.experiments import Trial, plot_trials, read_trials, trials, write_trials
@@ -16,16 +16,14 @@ from satura.experiments.sweep import with_best_bounds
 from satura.pipeline.models import Model, load
 from satura.pipeline.rates import cost_model
 from satura.pipeline.sizes import Dims, check_sizes, parse_dims, typical_sizes
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.extract.choice_graph import ChoiceGraph
 from satura.rewrite.extract.gym import read_gym
 
 WAIT = 10  # seconds, for an answer of a scheduler
 TITLE = "predicted cost of what extractors choose; sizes that no --dim gives count as 64"
-HEADER = (
-    "model", "rules", "cost model", "limits", "extractor", "dispatches", "copies", "us", "bound",
-    "gap", "seconds",
-)  # fmt: skip
+NAMES = "model", "rules", "cost model", "limits", "extractor", "dispatches", "copies"
+NUMBERS = "bound", "gap", "seconds"
 
 
 def experiment(
@@ -48,12 +46,10 @@ def experiment(
     for path in (csv, plot):
         if path is not None and not path.parent.is_dir():
             raise CallError(f"{path} cannot be written: there is no folder '{path.parent}'")
-    models = {Path(name).stem: model(name) for name in names}
+    models = by_stem(names, model)
     sizes = typical(models.values(), parse_dims(dims))
     said = "".join(f", {name}={size}" for name, size in sizes.items())
     priced = {f"{name}{said}": cost_model(name, sizes=sizes) for name in costs}
-    if len(models) < len(names):
-        raise CallError("two models have the same name: rename one of the files")
     limited = {text: parse_limits(text) for text in limits} or None
     done = read_trials(csv) if csv is not None and csv.is_file() else []
     found: list[Trial] = []
@@ -69,7 +65,7 @@ def experiment(
     if json:
         print_json([asdict(trial) for trial in found])
     else:
-        print_table(TITLE, HEADER, list(map(row, found)))
+        print_table(TITLE, header(found), rows(found))
 
 
 @contextmanager
@@ -95,7 +91,10 @@ def model(name: str) -> Model | ChoiceGraph:
     if Path(name).suffix == ".json":
         if not Path(name).is_file():
             raise CallError(f"there is no file {name}")
-        return read_gym(Path(name).read_text()).computable()
+        try:
+            return read_gym(Path(name).read_bytes()).computable()
+        except ModelError as error:
+            raise ModelError(f"{name}: {error}") from None
     return file_or_light(name)
 
 
@@ -113,11 +112,25 @@ def typical(models: Iterable[Model | ChoiceGraph], dims: Dims) -> dict[str, int]
     return sizes
 
 
-def row(trial: Trial) -> list[str]:
-    """A trial as it is printed, costs in microseconds."""
+def header(found: Sequence[Trial]) -> tuple[str, ...]:
+    """The header of a table of some trials, with the unit of costs where all have the same."""
+    unit = "cost" if any(trial.is_of_graph for trial in found) else "us"
+    return (*NAMES, unit, *NUMBERS)
+
+
+def rows(found: Sequence[Trial]) -> list[list[str]]:
+    """Trials as they are printed: costs in microseconds, those of choice graphs as they are."""
+    unit = " us" if any(trial.is_of_graph for trial in found) else ""
     return [
-        *trial.key, str(trial.dispatches), str(trial.copies), f"{trial.cost * 1e6:.2f}",
-        f"{trial.bound * 1e6:.2f}", f"{trial.gap:.2%}", f"{trial.extractor_seconds:.2f}",
+        [
+            *trial.key, str(trial.dispatches), str(trial.copies),
+            *(
+                f"{cost:.10g}" if trial.is_of_graph else f"{cost * 1e6:.2f}{unit}"
+                for cost in (trial.cost, trial.bound)
+            ),
+            f"{trial.gap:.2%}", f"{trial.extractor_seconds:.2f}",
+        ]
+        for trial in found
     ]  # fmt: skip
 
 

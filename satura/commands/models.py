@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from satura.rewrite.errors import CallError
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+T = TypeVar("T")
 
 
 def file_or_light(name: str) -> Path | ModelProto:
@@ -29,6 +32,14 @@ def refuse_missing(*names: str) -> None:
 
             if name not in NAMES:
                 raise CallError(f"{name} is neither an ONNX file nor one of {', '.join(NAMES)}")
+
+
+def by_stem(names: Sequence[str], read: Callable[[str], T]) -> dict[str, T]:
+    """What is read of each name, by the name of its file alone. Raises CallError for equal ones."""
+    found = {Path(name).stem: read(name) for name in names}
+    if len(found) < len(names):
+        raise CallError("two models have the same name: rename one of the files")
+    return found
 
 
 def node_number(node: str) -> int:

@@ -7,13 +7,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 
-from satura.commands.models import file_or_light
+from satura.commands.models import by_stem, file_or_light
 from satura.commands.terminal import print_json, print_table, progress
+from satura.experiments.content import content_of, model_digest
 from satura.experiments.table import read_rows, write_rows
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import Searched, search
+from satura.rewrite.egraph.limits import Limits
+from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.language.rule import RuleSet
 
@@ -28,12 +31,14 @@ class Worth:
     all.
 
     `seconds` are predicted; the counts are of the schedule, `enodes` of the e-graph at the end. A
-    law that matches nowhere is not left out: it is worth nothing there.
+    law that matches nowhere is not left out: it is worth nothing there. `content` is a digest of
+    the model and of all rules: what has another one is of another model or of other rules.
     """
 
     rules: str
     law: str
     model: str
+    content: str
     matched: bool
     seconds: float
     seconds_without: float
@@ -43,6 +48,11 @@ class Worth:
     copies_without: int
     enodes: int
     enodes_without: int
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What was left out of what on what."""
+        return self.rules, self.law, self.model
 
     @property
     def gain(self) -> float:
@@ -71,13 +81,14 @@ def worths(
     done: Collection[Worth] = (),
 ) -> Iterator[Worth]:
     """Each law of `rules`, and what else `smaller_sets` leaves out, on each model, one after the
-    other as they are asked for; what is `done` is given back."""
+    other as they are asked for; what is `done`, with the same `content`, is given back."""
     name, whole_set = (rules, rule_set(rules)) if isinstance(rules, str) else ("", rules)
-    known = {(each.rules, each.law, each.model): each for each in done}
+    known = {(*each.key, each.content): each for each in done if each.content}
     smaller = smaller_sets(whole_set, subsets, seed)
     labels, laws = _labels(whole_set), {law.name for law in whole_set.laws}
     for model_name, model in models.items():
-        asked = {law: known.get((name, law, model_name)) for law in smaller}
+        content = content_of(model_digest(model), whole_set, CostModel(), Limits())
+        asked = {law: known.get((name, law, model_name, content)) for law in smaller}
         if None in asked.values():
             program = load(model)
             whole = search(program, whole_set, None, Phases(None))
@@ -87,7 +98,7 @@ def worths(
                 less = smaller[law]
                 matches = law not in laws or not matched <= _labels(less)
                 made = search(program, less, None, Phases(None)) if matches else whole
-                found = _worth(name, law, model_name, matches, whole, made)
+                found = _worth((name, law, model_name, content), matches, whole, made)
             yield found
 
 
@@ -97,11 +108,11 @@ def _labels(rules: RuleSet) -> set[str]:
 
 
 def _worth(
-    rules: str, law: str, model: str, matched: bool, whole: Searched, less: Searched
+    about: tuple[str, str, str, str], matched: bool, whole: Searched, less: Searched
 ) -> Worth:
     counts, counts_less = statistics(whole.schedule), statistics(less.schedule)
     return Worth(
-        rules, law, model, matched, whole.schedule.seconds, less.schedule.seconds,
+        *about, matched, whole.schedule.seconds, less.schedule.seconds,
         counts["dispatch-count"], counts_less["dispatch-count"],
         counts["copy-count"], counts_less["copy-count"],
         whole.report.nodes, less.report.nodes,
@@ -116,14 +127,15 @@ def print_worths(
 
     What stands in `csv` is not done again.
     """
-    models = {Path(name).stem: file_or_light(name) for name in names}
+    models = by_stem(names, file_or_light)
     done = read_rows(csv, Worth) if csv is not None and csv.is_file() else []
     found: list[Worth] = []
     with progress("leaving out one law after the other", is_long=True) as phase:
         for worth in worths(models, rules, subsets, seed, done):
             found.append(worth)
             if csv is not None and worth not in done:
-                write_rows(csv, Worth, [*done, *(each for each in found if each not in done)])
+                keys = {each.key for each in found}
+                write_rows(csv, Worth, [*(each for each in done if each.key not in keys), *found])
             phase(f"{worth.model}: {worth.law} done", 0.0)
     found.sort(key=lambda worth: -worth.gain)
     if json:

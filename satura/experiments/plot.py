@@ -6,15 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from satura.experiments.sweep import Trial
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, file_errors
+from satura.rewrite.program.arguments import as_path
 
 
 def plot_trials(path: str | Path, found: Sequence[Trial]) -> None:
     """Write an image of the kind that the path's ending names.
 
     Costs are shares of the least that any trial of the model found. Raises CallError without
-    matplotlib, or for an ending that it does not know.
+    trials or without matplotlib, or for an ending that it does not know, FileError where nothing
+    can be written.
     """
+    found = list(found)
+    if not found:
+        raise CallError(f"there is nothing to plot to {path}: no trials were given")
     try:
         import matplotlib
     except ImportError:
@@ -46,7 +51,8 @@ def plot_trials(path: str | Path, found: Sequence[Trial]) -> None:
         axes.legend()
     figure.tight_layout()
     try:
-        figure.savefig(path)
+        with file_errors("write", path):
+            figure.savefig(as_path(path))
     except ValueError as error:
         raise CallError(f"{path} cannot be written: {error}") from None
     finally:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import inf
 from pathlib import Path
 from time import process_time
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from satura.distributed import Client, each_on_workers
+from satura.experiments.content import content_of, model_digest
 from satura.experiments.parallel import RulesOfFiles, beside, in_turn, pack_rules, unpack_rules
 from satura.pipeline.models import Model, load
 from satura.pipeline.rates import cost_model
@@ -17,11 +19,12 @@ from satura.pipeline.rule_sets import Rules, check
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError
-from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
+from satura.rewrite.extract.choice_graph import DEAREST, ChoiceGraph, Extractor, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.exact import relax
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
 from satura.rewrite.extract.statistics import statistics
+from satura.rewrite.program.arguments import as_number, check_named
 
 GIVEN = "-"  # what does not apply to a choice graph
 
@@ -33,10 +36,12 @@ class Trial:
     `cost` is that of the choice, in seconds; no choice of the same candidates costs less than
     `bound`, and `gap` is the share by which the cost may lie above the best of them. `predicted`
     has the copies, too, that the schedule turned out to need. Processor seconds are those of
-    saturation, of the candidates and of the extractor.
+    saturation, of the candidates and of the extractor. `content` is a digest of all that the names
+    stand for, but the extractor: trials with another one are of a model that has changed.
     """
 
     model: str
+    content: str
     rules: str
     cost_model: str
     limits: str
@@ -61,9 +66,15 @@ class Trial:
     @property
     def graph(self) -> object:
         """What tells its e-graph from others."""
-        return self.key[:-1], self.enodes, self.candidates
+        return self.key[:-1], self.content, self.enodes, self.candidates
+
+    @property
+    def is_of_graph(self) -> bool:
+        """Whether it is of a choice graph, whose costs are not seconds."""
+        return self.rules == GIVEN
 
 
+Given = TypeVar("Given")
 Key: TypeAlias = tuple[str, str, str, str, str]
 
 
@@ -72,15 +83,23 @@ class _Cell:
     """One e-graph to be, or a choice graph, and the extractors that are tried on it."""
 
     names: tuple[str, str, str, str]
+    content: str
     model: Model | ChoiceGraph
     rules: Rules | RulesOfFiles
     cost: CostModel
     limits: Limits
     extractors: Mapping[str, Extractor]
 
+    def among(self, done: Mapping[Key, Trial]) -> list[Trial] | None:
+        """Its trials, where all of them are done, on what the names stand for now."""
+        found = [done.get((*self.names, extractor)) for extractor in self.extractors]
+        same = [each for each in found if each is not None and each.content == self.content]
+        return same if self.content and len(same) == len(found) else None
+
     @property
-    def keys(self) -> list[Key]:
-        return [(*self.names, extractor) for extractor in self.extractors]
+    def about(self) -> tuple[str, str, str, str, str]:
+        """What the trials of its extractors have in common, but for numbers."""
+        return self.names[0], self.content, *self.names[1:]
 
     def run(self) -> list[Trial]:
         """Make the e-graph, and try all extractors on it."""
@@ -99,8 +118,8 @@ class _Cell:
 def trials(
     models: Mapping[str, Model | ChoiceGraph],
     rules: Sequence[str] | Mapping[str, Rules] = ("default",),
-    extractors: Sequence[str] | Mapping[str, Extractor] = ("search",),
-    costs: Sequence[str] | Mapping[str, CostModel] = ("reference",),
+    extractors: Sequence[str] | Mapping[str, Extractor | str] = ("search",),
+    costs: Sequence[str] | Mapping[str, CostModel | str] = ("reference",),
     limits: Mapping[str, Limits] | None = None,
     jobs: int = 1,
     done: Collection[Trial] = (),
@@ -113,26 +132,26 @@ def trials(
     rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes, or with a
     `client` (a `distributed.Client`) as many as its Dask cluster has threads. There, models and
     rules that are in files must be so on each worker, under the same path. An e-graph whose trials
-    are all among those `done` is not made again: these are given back.
+    are all among those `done`, with the same `content`, is not made again: these are given back.
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
-    scipy) or any extractor on it have proved. Raises CallError for an unknown name.
+    scipy) or any extractor on it have proved. Raises CallError for an unknown name, and for what is
+    not of the kinds above.
     """
+    count = as_number(jobs)
+    if count is None or count < 1:
+        raise CallError(f"jobs is {jobs!r}, but must be a number of at least 1")
     cells = _cells(models, rules, extractors, costs, limits or {"default": Limits()})
-    if jobs < 1:
-        raise CallError(f"jobs is {jobs}, but must be at least 1")
     known = {trial.key: trial for trial in done}
-    missing = [cell for cell in cells if not known.keys() >= set(cell.keys)]
+    given = [cell.among(known) for cell in cells]
+    missing = [cell for cell, found in zip(cells, given, strict=True) if found is None]
     if client is not None:
         made = each_on_workers(_Cell.run, [cell.to_send() for cell in missing], client)
     else:
         work = [cell.run for cell in missing]
-        made = in_turn(work) if jobs == 1 else beside(work, jobs)
-    for cell in cells:
-        if cell in missing:
-            yield from next(made)
-        else:
-            yield from (known[key] for key in cell.keys)
+        made = in_turn(work) if count == 1 else beside(work, count)
+    for found in given:
+        yield from next(made) if found is None else found
 
 
 def with_best_bounds(found: Sequence[Trial]) -> list[Trial]:
@@ -150,31 +169,53 @@ def with_best_bounds(found: Sequence[Trial]) -> list[Trial]:
 def _cells(
     models: Mapping[str, Model | ChoiceGraph],
     rules: Sequence[str] | Mapping[str, Rules],
-    extractors: Sequence[str] | Mapping[str, Extractor],
-    costs: Sequence[str] | Mapping[str, CostModel],
+    extractors: Sequence[str] | Mapping[str, Extractor | str],
+    costs: Sequence[str] | Mapping[str, CostModel | str],
     limits: Mapping[str, Limits],
 ) -> list[_Cell]:
+    check_named(models, "models")
+    check_named(limits, "limits")
     chosen = _extractors(extractors)
-    named = rules if isinstance(rules, Mapping) else {name: name for name in rules}
-    for each in named.values():
-        check(each)
-    if not isinstance(costs, Mapping):
-        costs = {name: cost_model(name) for name in costs}
+    named = _by_name("rules", rules)
+    for chosen_rules in named.values():
+        check(chosen_rules)
+    priced = {name: cost_model(each) for name, each in _by_name("costs", costs).items()}
+    for limit, each in limits.items():
+        if not isinstance(each, Limits):
+            raise CallError(f"limits {limit!r} are satura.Limits(...), not {each!r}")
     found = []
     for name, model in models.items():
+        digest = model_digest(model)
         if isinstance(model, ChoiceGraph):
-            names = name, GIVEN, GIVEN, GIVEN
-            found.append(_Cell(names, model, "none", CostModel(), Limits(), chosen))
+            _check_graph(name, model)
+            names, plain = (name, GIVEN, GIVEN, GIVEN), CostModel()
+            content = content_of(digest, GIVEN, plain, Limits())
+            found.append(_Cell(names, content, model, "none", plain, Limits(), chosen))
             continue
-        found += [
-            _Cell(
-                (name, label, cost, limit), model, chosen_rules, costs[cost], limits[limit], chosen
-            )
-            for label, chosen_rules in named.items()
-            for cost in costs
-            for limit in limits
-        ]
+        for rule, cost, limit in product(named, priced, limits):
+            given = named[rule], priced[cost], limits[limit]
+            content = content_of(digest, *given)
+            found.append(_Cell((name, rule, cost, limit), content, model, *given, chosen))
     return found
+
+
+def _by_name(what: str, given: Sequence[str] | Mapping[str, Given]) -> Mapping[str, Given | str]:
+    """What is given by names, and names by themselves. Raises CallError for a single text."""
+    if isinstance(given, Mapping):
+        return given
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise CallError(f"{what} are a list of names or a dict by name, not {given!r}")
+    return {name: name for name in given}
+
+
+def _check_graph(name: str, graph: ChoiceGraph) -> None:
+    """Raises CallError for costs that are not numbers, or that cannot be added up."""
+    for candidate, cost in enumerate(graph.costs):
+        if not 0 <= cost <= DEAREST:
+            raise CallError(
+                f"candidate {candidate} of the choice graph {name!r} costs {cost!r}: costs are"
+                f" numbers from 0 to {DEAREST:g}"
+            )
 
 
 def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
@@ -193,7 +234,7 @@ def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
         made = schedule(found, result)
         counts = statistics(made)
         yield Trial(
-            *cell.names, extractor, classes.node_count, len(found.found), result.cost, best,
+            *cell.about, extractor, classes.node_count, len(found.found), result.cost, best,
             _gap(result.cost, best), made.seconds, counts["dispatch-count"], counts["copy-count"],
             saturated - started, listed - saturated, seconds,
         )  # fmt: skip
@@ -207,7 +248,7 @@ def _on_graph(cell: _Cell, graph: ChoiceGraph) -> Iterator[Trial]:
         seconds = process_time() - before
         best = max(bound, result.bound)
         yield Trial(
-            *cell.names, extractor, count, count, result.cost, best, _gap(result.cost, best),
+            *cell.about, extractor, count, count, result.cost, best, _gap(result.cost, best),
             result.cost, len(result.choice), 0, 0.0, 0.0, seconds,
         )  # fmt: skip
 
@@ -230,13 +271,18 @@ def _chosen(name: str, choose: Extractor, graph: ChoiceGraph) -> Result:
     return replace(result, cost=graph.cost(result.choice.values()))
 
 
-def _extractors(wanted: Sequence[str] | Mapping[str, Extractor]) -> Mapping[str, Extractor]:
-    if isinstance(wanted, Mapping):
-        return wanted
-    for name in wanted:
-        if name not in EXTRACTORS:
-            raise CallError(f"there is no extractor {name!r}; choose from {list(EXTRACTORS)}")
-    return {name: EXTRACTORS[name] for name in wanted}
+def _extractors(wanted: Sequence[str] | Mapping[str, Extractor | str]) -> Mapping[str, Extractor]:
+    found: dict[str, Extractor] = {}
+    for name, each in _by_name("extractors", wanted).items():
+        if isinstance(each, str):
+            if each not in EXTRACTORS:
+                raise CallError(f"there is no extractor {each!r}; choose from {list(EXTRACTORS)}")
+            found[name] = EXTRACTORS[each]
+        elif callable(each):
+            found[name] = each
+        else:
+            raise CallError(f"the extractor {name!r} is {each!r}, not a function of a choice graph")
+    return found
 
 
 def _gap(cost: float, bound: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from csv import DictReader, DictWriter
+from csv import DictWriter, reader
 from csv import Error as CsvError
 from dataclasses import asdict, fields
 from io import StringIO
@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from satura.experiments.sweep import Trial
-from satura.rewrite.errors import CallError
-from satura.rewrite.system.files import output_file
+from satura.rewrite.errors import CallError, file_errors
+from satura.rewrite.program.arguments import as_path
+from satura.rewrite.system.files import open_regular, output_file
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     Row = TypeVar("Row", bound=DataclassInstance)
 
 _KINDS: Mapping[str, Callable[[str], object]] = {
-    "str": str, "int": int, "float": float, "bool": "True".__eq__,
+    "str": str, "int": int, "float": float, "bool": {"True": True, "False": False}.__getitem__,
 }  # fmt: skip
+_ANY_TEXT = "surrogateescape"  # names of files may be of any bytes
 
 
 def write_trials(path: str | Path, found: Sequence[Trial]) -> None:
@@ -36,24 +38,36 @@ def read_trials(path: str | Path) -> list[Trial]:
 
 def write_rows(path: str | Path, kind: type[Row], rows: Sequence[Row]) -> None:
     """Write records of one kind, whose fields are texts, numbers and bools, as CSV."""
+    rows = list(rows)
+    for row in rows:
+        if not isinstance(row, kind):
+            raise CallError(f"{kind.__name__.lower()}s are to be written, not {row!r}")
     text = StringIO(newline="")
     writer = DictWriter(text, [field.name for field in fields(kind)])
     writer.writeheader()
     writer.writerows(map(asdict, rows))
-    with output_file(Path(path)) as file:
-        file.write(text.getvalue().encode())
+    with file_errors("write", path), output_file(as_path(path)) as file:
+        file.write(text.getvalue().encode(errors=_ANY_TEXT))
 
 
 def read_rows(path: str | Path, kind: type[Row]) -> list[Row]:
-    """The records of a CSV that `write_rows` wrote. Raises CallError for another file."""
-    found, columns = [], fields(kind)
-    with Path(path).open(newline="") as file:
-        try:
-            for line in DictReader(file):
-                values = {each.name: _KINDS[str(each.type)](line[each.name]) for each in columns}
-                found.append(kind(**values))
-        except (KeyError, TypeError, ValueError, CsvError):
-            raise CallError(
-                f"{path} is not a file of {kind.__name__.lower()}s: write to another one"
-            ) from None
-    return found
+    """The records of a CSV that `write_rows` wrote, none of an empty file.
+
+    Raises CallError for a file with another header or other rows, however few, and FileError where
+    there is none.
+    """
+    columns = fields(kind)
+    kinds = [_KINDS[str(each.type)] for each in columns]
+    with file_errors("open", path), open_regular(as_path(path)) as file:
+        content = file.read()
+    if not content:
+        return []
+    lines = StringIO(content.decode(errors=_ANY_TEXT), newline="")
+    try:
+        header, *rows = reader(lines, strict=True)
+        if header == [each.name for each in columns]:
+            values = [[make(value) for make, value in zip(kinds, r, strict=True)] for r in rows]
+            return [kind(*row) for row in values]
+    except (KeyError, ValueError, CsvError):
+        pass  # as for another header
+    raise CallError(f"{path} is not a file of {kind.__name__.lower()}s: write to another one")

@@ -14,7 +14,7 @@ from math import isfinite
 from satura.backend.jit.cache import default_cache
 from satura.backend.target import host_target
 from satura.rewrite.errors import CallError
-from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.cost import CostModel, given_or_default
 from satura.rewrite.extract.features import RATES
 
 VERSION = 1
@@ -65,12 +65,14 @@ def cost_model(
 
     "reference" is the same on every machine: that of one thread and vectors of 16 lanes.
 
-    Raises CallError for an unknown name, or where "calibrated" is asked for and nothing was.
+    Raises CallError for an unknown name, what is not a cost model, or where "calibrated" is asked
+    for and nothing was.
     """
-    if isinstance(cost, CostModel):
-        return cost.with_sizes(sizes or {}) if sizes else cost
-    if cost is not None and cost not in COSTS:
+    if isinstance(cost, str) and cost not in COSTS:
         raise CallError(f"there is no cost model {cost!r}; choose from {list(COSTS)}")
+    if not isinstance(cost, str | None):
+        given = given_or_default(cost)
+        return given.with_sizes(sizes) if sizes else given
     if cost == "reference":
         return CostModel().with_sizes(sizes or {})
     model = CostModel.of_vectors(host_target().lanes, threads).with_sizes(sizes or {})

@@ -26,7 +26,7 @@ from satura.pipeline.rewritten import Rewritten, cut_short, warn_if_cut_short, w
 from satura.pipeline.rule_sets import Rules, rule_set, rules_identity
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.cost import CostModel, given_or_default
 from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text
 from satura.rewrite.ops.registry import user_op
@@ -95,7 +95,7 @@ def result_key(
     """
     constants = dict.fromkeys(_large_constants(program))
     user_ops = (user_op(node.op, node.attributes) for node in program.nodes)
-    model = cost or CostModel()
+    model = given_or_default(cost)
     is_code_of_users = any(user_ops) or type(model) is not CostModel
     if is_code_of_users or len(_by_label(constants)) < len(constants):
         return None  # or the text does not tell two constants apart

@@ -1,0 +1,72 @@
+"""Digests of what is tried: by them trials that are kept are told from those of changed models."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from onnx import ModelProto
+
+from satura.pipeline.models import Model
+from satura.pipeline.rule_sets import Rules
+from satura.rewrite.egraph.limits import Limits
+from satura.rewrite.errors import ModelError
+from satura.rewrite.extract.choice_graph import ChoiceGraph
+from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.onnx.files import ModelApart, weight_files
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.stored import Stored, StoredFile
+
+_LENGTH = 16  # hexadecimal digits, as many as a reader compares
+
+
+def model_digest(model: Model | ChoiceGraph) -> str:
+    """A digest of what a model is, wherever it stands; "" for what cannot be read.
+
+    A file has that of its bytes and of the files that hold its weights.
+    """
+    digest = hashlib.sha256()
+    try:
+        for part in _parts(model):
+            digest.update(part)
+    except (OSError, ModelError):  # loading it says what is wrong
+        return ""
+    return digest.hexdigest()
+
+
+def content_of(model: str, rules: Rules, cost: CostModel, limits: Limits) -> str:
+    """A digest of a model's digest and of what it is tried with; "" where the model has none."""
+    if not model:
+        return ""
+    named = rules if isinstance(rules, str) else rules.digest
+    kind, own = type(cost), {k: v for k, v in vars(cost).items() if k not in vars(CostModel())}
+    parts = model, named, kind.__module__, kind.__qualname__, cost.identity, own, limits
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:_LENGTH]
+
+
+def _parts(model: Model | ChoiceGraph) -> Iterator[bytes | memoryview]:
+    match model:
+        case ChoiceGraph():
+            yield repr(model).encode()
+        case Program():
+            yield str(model).encode(errors="surrogatepass")
+            for node in model.nodes:
+                if node.op.name == "constant":
+                    yield node.constant.digest
+        case ModelProto():
+            yield model.SerializeToString(deterministic=True)
+        case ModelApart():
+            yield from _parts(model.proto)
+            for name, stored in sorted(model.weights.items()):
+                yield name.encode(errors="surrogatepass")
+                yield from stored.blocks()
+        case str() | Path():
+            path = Path(model)
+            for file in (path, *filter(Path.is_file, weight_files(path))):
+                source = StoredFile(file)
+                yield from Stored(source, 0, source.size).blocks()
+        case bytes() | bytearray() | memoryview():
+            yield model
+        case _:
+            raise ModelError(f"{type(model).__name__} is not a model")
