@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 import satura
-from satura.errors import CallError, HostFallbackWarning
+from satura.errors import CallError, HostFallbackWarning, UnsupportedError
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.load import load
 from satura.rewrite.types.tensor_type import Array
@@ -174,3 +174,25 @@ def test_what_each_step_keeps_has_the_extents_that_it_had(
     assert {name: str(type_) for name, type_ in found.value.types.items()} == {
         name: f"f32{shape}" for name, shape in shapes.items()
     }
+
+
+def test_results_of_no_turn_are_not_the_arguments() -> None:
+    text = """g (float[n] x, float[1,1] d) => (float[n] y) {
+        s = ReduceSum<keepdims=0>(d) m = Cast<to=7>(s)
+        y = Loop (m, , x) <body = b (int64 i, bool go, float[n] h) => (bool on, float[n] t)
+            { on = Identity(go) t = Neg(h) }> }"""
+    _, compiled = compiled_of(text)
+    arguments = of([0.0, 0.0])
+    result = compiled.run(arguments)["y"]
+    assert not np.shares_memory(result, arguments["x"])
+    np.testing.assert_array_equal(result, arguments["x"])
+
+
+def test_a_long_scan_of_a_batch_is_refused() -> None:
+    """Up to opset 8 operand 0 says how long it is, and there is one for each of a batch."""
+    text = """<ir_version: 8, opset_import: ["": 8]>
+        g (float[1,2] h, float[1,300,2] x) => (float[1,2] y, float[1,300,2] z) {
+        y, z = Scan<num_scan_inputs=1, body = b (float[2] s, float[2] e) =>
+            (float[2] t, float[2] u) { t = Add(s, e) u = Tanh(t) }> (, h, x) }"""
+    with pytest.raises(UnsupportedError, match="300 steps are more than 256"):
+        satura.compile(onnx.parser.parse_model(text), threads=1)

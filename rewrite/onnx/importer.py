@@ -221,6 +221,8 @@ class Importer:
         """The error of a node of control flow, or what says that it can run on the host."""
         if self.build.has_chosen and not isinstance(error, UnknownValue):
             return error  # at other sizes it may run here
+        if node.proto.op_type == "Scan" and node.opset < 9:
+            return error  # it scans each element of a batch
         if depth:
             return OpenExtents(str(error))  # once functions are inlined, the graph has it
         outputs = open_results(node, scope, self.model)

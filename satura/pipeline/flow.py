@@ -157,8 +157,8 @@ class Flow:
         return self._bodies["then_branch" if holds else "else_branch"].run(values)
 
     def _repeat(self, values: Values) -> Sequence[Array]:
-        most, goes_on, *names = self._node.input
-        state = [values[name] for name in names]
+        most, goes_on = [*self._node.input, "", ""][:2]
+        state = [values[name] for name in self._node.input[2:]]
         count = int(values[most].ravel()[0]) if most else None
         alive = values[goes_on].reshape(()) if goes_on else np.array(True)
         body, number = self._bodies["body"], 0
@@ -170,7 +170,7 @@ class Flow:
             state, number = results[: len(state)], number + 1
             rows.append(results[len(state) :])
         wanted = len(body.outputs) - 1 - len(state)
-        return [*state, *_stacked(rows, [0] * wanted)]
+        return [*_own(state, rows), *_stacked(rows, [0] * wanted)]
 
     @property
     def _scanned(self) -> int:
@@ -195,7 +195,7 @@ class Flow:
         wanted = len(body.outputs) - first
         ends = self._per_input("scan_output_directions", wanted)
         made = _stacked(rows, self._per_input("scan_output_axes", wanted), ends)
-        return [*state, *made]
+        return [*_own(state, rows), *made]
 
     def _per_input(self, name: str, count: int) -> list[int]:
         given = self._numbers.get(name)
@@ -205,6 +205,11 @@ class Flow:
 def _without(type_: TensorType, axis: int) -> TensorType:
     at = axis % type_.rank
     return type_.with_shape((*type_.shape[:at], *type_.shape[at + 1 :]))
+
+
+def _own(state: Sequence[Array], rows: Sequence[object]) -> list[Array]:
+    """The state, in arrays that are not the caller's where no step has made it."""
+    return [*state] if rows else [array.copy() for array in state]
 
 
 def _stacked(
