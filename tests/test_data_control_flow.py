@@ -176,16 +176,18 @@ def test_what_each_step_keeps_has_the_extents_that_it_had(
     }
 
 
-def test_results_of_no_turn_are_not_the_arguments() -> None:
-    text = """g (float[n] x, float[1,1] d) => (float[n] y) {
+def test_results_of_no_turn_are_arrays_of_their_own() -> None:
+    text = """g (float[n] x, float[1,1] d) => (float[n] y, float[n] z) {
         s = ReduceSum<keepdims=0>(d) m = Cast<to=7>(s)
-        y = Loop (m, , x) <body = b (int64 i, bool go, float[n] h) => (bool on, float[n] t)
-            { on = Identity(go) t = Neg(h) }> }"""
+        y, z = Loop (m, , x, x) <body = b (int64 i, bool go, float[n] h, float[n] k) =>
+            (bool on, float[n] t, float[n] u) { on = Identity(go) t = Neg(h) u = Neg(k) }> }"""
     _, compiled = compiled_of(text)
     arguments = of([0.0, 0.0])
-    result = compiled.run(arguments)["y"]
-    assert not np.shares_memory(result, arguments["x"])
-    np.testing.assert_array_equal(result, arguments["x"])
+    results = compiled.run(arguments)
+    assert not np.shares_memory(results["y"], results["z"])
+    for result in results.values():
+        assert not np.shares_memory(result, arguments["x"])
+        np.testing.assert_array_equal(result, arguments["x"])
 
 
 def test_a_long_scan_of_a_batch_is_refused() -> None:
