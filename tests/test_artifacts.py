@@ -465,7 +465,7 @@ def test_commands_compile_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[
         codes.append(cli(*command))
         if command[0] == "compile":
             assert json.loads(capsys.readouterr().out)["bytes"] == file.stat().st_size
-    assert codes == [0, 0, 1, 1, 1, 2]
+    assert codes == [0, 0, 2, 2, 2, 2]
     printed = capsys.readouterr()
     assert json.loads(printed.out)["y"]["shape"] == [4, 24]
     assert "--precision is for models" in printed.err

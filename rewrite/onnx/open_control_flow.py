@@ -60,6 +60,8 @@ def _passed_on(loop: NodeProto, types: Types, model: ModelProto) -> dict[str, Ty
     """
     body = next(each.g for each in loop.attribute if each.name == "body")
     at_first = [types[name] for name in loop.input[2:]]
+    if len(body.input) != 2 + len(at_first) or len(body.output) <= len(at_first):
+        return {}  # of a broken model
     inner = [value.name for value in body.input[2:]]
     results = [value.name for value in body.output[1 : 1 + len(at_first)]]
     kept, before = at_first, None

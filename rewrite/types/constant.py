@@ -26,7 +26,8 @@ class Scalar:
     @staticmethod
     def of(value: object, dtype: DType) -> Scalar:
         """`value` (anything NumPy converts) as one element of `dtype`."""
-        with np.errstate(invalid="ignore"):  # infinities are NaN in types that have none
+        # Infinities are NaN in types that have none; what is too large for a type is infinite.
+        with np.errstate(invalid="ignore", over="ignore"):
             return Scalar(dtype, np.asarray(value).astype(dtype.numpy).tobytes())
 
     @property
