@@ -30,6 +30,7 @@ from satura.rewrite.types.tensor_type import COMPUTED
 
 RARE_RANKS = (None,) * 4 + HIGH_RANKS  # to draw from where little fires
 MOST_NEAREST = 50
+RARELY = 50  # of so many matches one fires, or none: few dtypes may be what it needs
 FLOATING = tuple(dtype for dtype in COMPUTED if dtype.is_float)
 MOST_BARE = 0.1  # of what is wanted
 WHOLE = tuple(dtype for dtype in COMPUTED if dtype.is_integer)
@@ -79,7 +80,7 @@ class Firings:
         at last others of dtypes for which the conditions hold.
         """
         self._draw(random, wanted, attempts)
-        if 3 * len(self.found) < wanted:
+        if 3 * len(self.found) < wanted and RARELY * len(self.found) < self.matches:
             for instance in retyped(
                 self.direction, [*self.found.values()] or self._nearest, random
             ):
