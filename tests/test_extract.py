@@ -271,17 +271,6 @@ def test_shared_work_in_a_dispatch_is_paid_once() -> None:
     assert len(dispatch.nodes) == 24
 
 
-def test_flops_are_those_of_the_elements_that_slices_leave() -> None:
-    build = Builder()
-    powers = build.unary("exp", build.input("x", DType.F32, (8, 64)))
-    rows = [build.slice(powers, (at, 0), (1, 64)) for at in range(8)]
-    program = build.program({f"y{at}": build.unary("neg", row) for at, row in enumerate(rows)})
-    counts = statistics(extract(unrewritten(program)))
-    of_one = statistics(extract(unrewritten(build.program({"y": powers}))))
-    assert counts["dispatch-count"] == 8 and counts["redundant-flops"] == 0
-    assert counts["flops"] == of_one["flops"] + 8 * 64
-
-
 def test_an_unknown_method_is_an_error() -> None:
     build = Builder()
     classes = unrewritten(build.program({"y": build.unary("neg", build.input("x", DType.F32, ()))}))

@@ -16,10 +16,10 @@ def statistics(schedule: Schedule) -> Statistics:
     What only a compiled program knows (`executable-count`, `transient-memory-size`) is not here.
     """
     program = schedule.program
-    runs: dict[int, float] = {}
+    runs: dict[int, int] = {}
     for dispatch in schedule.dispatches:
-        for node, share in _shares(schedule, dispatch).items():
-            runs[node] = runs.get(node, 0.0) + share
+        for node in dispatch.nodes:
+            runs[node] = runs.get(node, 0) + 1
     flops = {node: _flops(schedule, node) for node in runs}
     constants = [bytes_of(program.nodes[node].type) for node in schedule.constants]
     return {
@@ -31,22 +31,8 @@ def statistics(schedule: Schedule) -> Statistics:
         "constant-count": len(constants),
         "constant-size": int(sum(constants)),
         "flops": int(sum(runs[node] * flops[node] for node in runs)),
-        "redundant-flops": int(sum(max(0.0, runs[node] - 1) * flops[node] for node in runs)),
+        "redundant-flops": int(sum((runs[node] - 1) * flops[node] for node in runs)),
     }
-
-
-def _shares(schedule: Schedule, dispatch: Dispatch) -> dict[int, float]:
-    """For each node of a dispatch the share of its elements that is computed: what slices leave out
-    is not."""
-    nodes = schedule.program.nodes
-    shares = dict.fromkeys(dispatch.nodes, 0.0) | {dispatch.root: 1.0}
-    for index in sorted(dispatch.nodes, reverse=True):
-        for operand in {*nodes[index].operands} & shares.keys():
-            seen = shares[index] = min(1.0, shares[index])
-            if nodes[index].op.name == "slice":
-                seen *= size_of(nodes[index].type) / max(1.0, size_of(nodes[operand].type))
-            shares[operand] += seen
-    return {index: min(1.0, share) for index, share in shares.items()}
 
 
 def moved_bytes(schedule: Schedule, dispatch: Dispatch) -> float:
