@@ -24,8 +24,9 @@ from math import prod
 
 import numpy as np
 
-from satura.backend.cache_lines import CACHE_LINE, aligned_empty, whole_lines
+from satura.backend.cache_lines import CACHE_LINE, aligned_empty
 from satura.backend.contraction.emit import Epilogue
+from satura.backend.contraction.scratch import Layout
 from satura.backend.contraction.tile import Tile, panel_columns, tile_name
 from satura.backend.emit.text import INDENT, indent
 from satura.backend.helpers.winograd_tiles import deepest, weights_pitch
@@ -93,13 +94,8 @@ def winograd_plan(tile: Tile, call: WinogradCall, threads: int) -> tuple[tuple[A
     blocks = _blocks(call.tiles, call.depth, panels, steps, width, tallest, threads)
     most = -(-call.tiles // blocks)
     down, across = (-(-extent // RESULTS) for extent in call.space)
-    size = 0
-
-    def take(count: int) -> int:
-        nonlocal size
-        size += whole_lines(count)
-        return size - whole_lines(count)
-
+    layout = Layout()
+    take = layout.take
     block_pitch = _spread(most * call.depth * _F32)
     sums_pitch = _spread((most + tallest) * width * _F32)
     values: dict[str, Argument] = {
@@ -118,8 +114,8 @@ def winograd_plan(tile: Tile, call: WinogradCall, threads: int) -> tuple[tuple[A
         "sums_offset": take(_SUMS * sums_pitch), "sums_pitch": sums_pitch,
         "results_offset": take(RESULTS**2 * width * _F32 + _WORD),
     }  # fmt: skip
-    values["scratch_pitch"] = size
-    return tuple(values[name] for name in PARAMETERS), size
+    values["scratch_pitch"] = layout.size
+    return tuple(values[name] for name in PARAMETERS), layout.size
 
 
 def _spread(size: int) -> int:

@@ -196,7 +196,8 @@ def _flags() -> Flags:
 
 def _export(context: object, descriptor: object, symbol: str) -> ir.Module:
     """A module whose function `symbol` calls the lowered one by its plain C signature."""
-    # Numba has no types, so mypy sees objects; importing its classes would only name them.
+    # The ignores below: Numba has no types, so mypy sees objects; importing its classes would only
+    # name them.
     convention = context.call_conv  # type: ignore[attr-defined]
     restype, argtypes = descriptor.restype, descriptor.argtypes  # type: ignore[attr-defined]
     module = ir.Module(symbol)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from satura.rewrite.check.arguments import LEAST_FAR, are_far, random_arguments, with_specials
 from satura.rewrite.check.compare import (
     Evaluated,
+    eps,
     evaluate_all,
     first_unlike,
     is_finite,
@@ -254,8 +255,8 @@ def _unlike_far_from_1(
     lost = replace(evaluated.bound, magnitude=magnitude(ordinary)).tolerance(DType.of(left.dtype))
     tiny = 1e3 * float(ml_dtypes.finfo(left.dtype).tiny)
     floats = [each for each in arguments.values() if DType.of(each.dtype).is_float]
-    digits = [ml_dtypes.finfo(each.dtype).eps for each in (left, *floats)]
-    near = max(NEAR, NEAR_EPS * float(max(digits)))
+    digits = [eps(DType.of(each.dtype)) for each in (left, *floats)]
+    near = max(NEAR, NEAR_EPS * max(digits))
     with np.errstate(all="ignore"):
         a, b = left.astype(np.float64), right.astype(np.float64)
         near_left = np.maximum(near * np.abs(a), lost)

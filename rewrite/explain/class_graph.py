@@ -8,9 +8,8 @@ from functools import cached_property
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.explain import facts
 from satura.rewrite.language.terms import Known, Movable, Tensor, Unpadded, Untransposed
-from satura.rewrite.ops import REPEATING, Kind
-from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn, is_open
+from satura.rewrite.program.program import Program, varies
+from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
 from satura.rewrite.types.constant import Constant, Scalar
 
 FUNCTIONS = UnaryFn | BinaryFn | ReduceFn
@@ -44,7 +43,7 @@ class Graph:
 
     @cached_property
     def varying(self) -> list[bool]:
-        """For each class whether it depends on an input, another source or a symbolic size."""
+        """For each class whether it depends on an input, another source or a size."""
         varying = [False] * len(self.classes.nodes)
         changed = True
         while changed:
@@ -87,10 +86,8 @@ class Graph:
 
 
 def _varies(node: ENode, varying: list[bool]) -> bool:
-    kind = facts.op_of(node).kind
-    free = kind in (Kind.SOURCE, Kind.HOST) and node.op != "constant"
-    free = free or (node.op not in REPEATING and is_open(node.attributes))
-    return free or any(varying[operand] for operand in node.operands)
+    behind = any(varying[operand] for operand in node.operands)
+    return behind or varies(facts.op_of(node), node.attributes)
 
 
 def _scalars(nodes: Iterable[ENode]) -> Iterator[Scalar]:

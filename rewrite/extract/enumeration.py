@@ -182,7 +182,6 @@ class Enumeration:
         ways: list[list[Instance | None]] = []
         dtype = classes.types[cls].dtype
         special = 0
-        views = kind in _VIEWING and self._have_room(node.operands)
         for position, operand in enumerate(node.operands):
             options: list[Instance | None] = [None] if self._total[operand] < inf else []
             if held := self.options[operand]:
@@ -194,7 +193,8 @@ class Enumeration:
                         options.append(each)
                         is_special = is_special or template.form in _SPECIAL
                 special += is_special
-                if len(options) > 1 and views and self._is_seen(operand):
+                is_seen = len(options) > 1 and kind in _VIEWING and self._is_seen(operand)
+                if is_seen and self._have_room(node.operands):
                     del options[0]
             ways.append(options)
         found = cartesian(*ways)

@@ -84,8 +84,6 @@ def _parts(program: Program, concat: int, home: Home) -> list[tuple[int, Home]]:
 def _is_whole(program: Program, part: int, target: Home) -> bool:
     """Whether a part lies in a buffer without gaps: no axis before the cut one has two elements."""
     shape, wide = program.nodes[part].type.shape, program.nodes[target.buffer].type.shape
-    if len(shape) != len(wide):
-        return False
     cut = [axis for axis, (dim, whole) in enumerate(zip(shape, wide, strict=True)) if dim != whole]
     return all(dim == 1 for dim in shape[: cut[-1]]) if cut else True
 

@@ -9,8 +9,9 @@ Parameters are pattern variables. For tensors they are:
 
 - `Tensor` matches any tensor; use it where nothing else is needed.
 - `Known` matches one that is computed from constants alone; use it to compute at compile time.
-- `Varying` matches one that depends on an input or on a symbolic size; use it to move an op past
-  others: constants are computed at compile time, and moving them about is lost work.
+- `Varying` matches one that depends on an input or on a size, and not a constant that is repeated
+  as often as a size says; use it to move an op past others: constants are computed at compile
+  time, and moving them about is lost work.
 - `Movable` matches one that is worth transposing; use it for an operand that gets a transpose.
 - `Untransposed` matches one below its transposes; use it under a transpose that moves outwards, so
   that a chain of transposes is composed first and then moves once.

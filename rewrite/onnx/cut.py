@@ -229,11 +229,18 @@ def _part(
     read = _read(nodes) | {value.name for value in outputs}
     graph = GraphProto(name=whole.graph.name)
     graph.node.extend(nodes)
-    graph.initializer.extend(each for each in whole.graph.initializer if each.name in read)
     graph.input.extend(each for each in whole.graph.input if each.name in read)
     graph.input.extend(inputs)
     graph.output.extend(outputs)
-    proto = helper.make_model(graph, opset_imports=whole.opset_import, functions=whole.functions)
-    proto.ir_version = whole.ir_version
-    weights = {name: stored for name, stored in model.weights.items() if name in read}
-    return ModelApart(proto, weights)
+    return model_of(graph, model, read)
+
+
+def model_of(graph: GraphProto, whole: ModelApart, read: Collection[str]) -> ModelApart:
+    """The model of a new graph that is a part of a whole one; it gets the constants that are read
+    by these names."""
+    proto = whole.proto
+    graph.initializer.extend(each for each in proto.graph.initializer if each.name in read)
+    made = helper.make_model(graph, opset_imports=proto.opset_import, functions=proto.functions)
+    made.ir_version = proto.ir_version
+    weights = {name: stored for name, stored in whole.weights.items() if name in read}
+    return ModelApart(made, weights)

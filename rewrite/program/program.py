@@ -53,6 +53,13 @@ class Node:
         return application_text(self.op.name, operands, map(attribute_text, self.attributes))
 
 
+def varies(op: Op, attributes: tuple[Attribute, ...]) -> bool:
+    """Whether a node depends on an input, another source or a size, whatever its operands do."""
+    if op.kind in (Kind.SOURCE, Kind.HOST):
+        return op.name != "constant"
+    return op.name not in REPEATING and is_open(attributes)
+
+
 @dataclass(frozen=True)
 class Program:
     """Nodes in topological order; inputs in call order; outputs by name.
@@ -108,9 +115,8 @@ class Program:
         """
         varying: list[bool] = []
         for node in self.nodes:
-            free = node.op.kind in (Kind.SOURCE, Kind.HOST) and node.op.name != "constant"
-            free = free or (node.op.name not in REPEATING and is_open(node.attributes))
-            varying.append(free or any(varying[index] for index in node.operands))
+            behind = any(varying[index] for index in node.operands)
+            varying.append(behind or varies(node.op, node.attributes))
         return tuple(varying)
 
     def verify(self) -> None:

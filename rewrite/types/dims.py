@@ -270,7 +270,7 @@ def _floor_quotient(numerator: Dim, denominator: Dim) -> Dim:
     if exact is not None:
         return exact
     if denominator == 0:
-        return SymbolicDim((((Quotient(SymbolicDim(monomials_of(numerator)), 0),), 1),))
+        return _quotient(numerator, 0)
     if monomials_of(denominator)[0][1] < 0:
         numerator, denominator = -numerator, -denominator
     whole, rest = _division(numerator, denominator)
@@ -290,10 +290,15 @@ def _floor_quotient(numerator: Dim, denominator: Dim) -> Dim:
         more = above - SymbolicDim((((inner,), 1),))
         product_below = inner.denominator * below
         return whole + (inner.numerator + more * inner.denominator) // product_below
-    above = SymbolicDim(monomials_of(above))
-    if above.atoms + _atoms_in(below) > MOST_ATOMS:
+    return whole + _quotient(above, below)
+
+
+def _quotient(numerator: Dim, denominator: Dim) -> SymbolicDim:
+    """The size that is a division of its own."""
+    above = SymbolicDim(monomials_of(numerator))
+    if above.atoms + _atoms_in(denominator) > MOST_ATOMS:
         raise ProgramError(f"a size would have more than {MOST_ATOMS} atoms, of nested divisions")
-    return whole + SymbolicDim((((Quotient(above, below),), 1),))
+    return SymbolicDim((((Quotient(above, denominator),), 1),))
 
 
 def _atoms_in(dim: Dim) -> int:

@@ -13,7 +13,7 @@ from satura.backend.plan.compiled import CompiledSchedule
 from satura.pipeline.widened import widened
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.asked import Asked
-from satura.rewrite.onnx.cut import Cut, constants_inside, constants_of
+from satura.rewrite.onnx.cut import Cut, constants_inside, constants_of, model_of
 from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.load import named_sizes
 from satura.rewrite.onnx.order import free_names, uses
@@ -93,21 +93,14 @@ class Body:
             return _evaluator(model.whole())
 
     def _model_for(self, types: Types) -> ModelApart:
-        whole, graph = self._model.proto, GraphProto(name=self._graph.name or "body")
+        graph = GraphProto(name=self._graph.name or "body")
         graph.node.extend(self._graph.node)
         graph.initializer.extend(self._graph.initializer)
-        read = set(free_names(self._graph)) - types.keys()
-        graph.initializer.extend(each for each in whole.graph.initializer if each.name in read)
         graph.input.extend(
             helper.make_value_info(name, type_proto(type_)) for name, type_ in types.items()
         )
         graph.output.extend(ValueInfoProto(name=name) for name in dict.fromkeys(self.outputs))
-        proto: ModelProto = helper.make_model(
-            graph, opset_imports=whole.opset_import, functions=whole.functions
-        )
-        proto.ir_version = whole.ir_version
-        weights = {name: each for name, each in self._model.weights.items() if name in read}
-        return ModelApart(proto, weights)
+        return model_of(graph, self._model, set(free_names(self._graph)) - types.keys())
 
 
 class Flow:
