@@ -8,7 +8,7 @@ identity permutations, empty paddings, NaN, infinities and both zeros. Where all
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from math import prod
 from random import Random
@@ -200,20 +200,31 @@ class Draw:
 
     def _regrouped_once(self, dims: list[Dim]) -> list[Dim]:
         at = self.up_to(len(dims))
-        action = self.up_to(3)
+        action = self.up_to(4)
         if action == 0 and len(dims) < 5:
             return [*dims[:at], 1, *dims[at:]]
         if action == 1 and at < len(dims) and dims[at] == 1:
             return [*dims[:at], *dims[at + 1 :]]
         if action == 2 and at + 1 < len(dims):
             return [*dims[:at], dims[at] * dims[at + 1], *dims[at + 2 :]]
-        if action == 3 and at < len(dims) and len(dims) < 5:
-            inner = self.one_of((2, 3))
-            outer = exact_quotient(dims[at], inner)
-            if outer is not None:
-                parts = [outer, inner] if self.chance(0.5) else [inner, outer]
-                return [*dims[:at], *parts, *dims[at + 1 :]]
+        if action == 3 and len(dims) < 5:
+            return self._split(dims, range(len(dims)))
+        if action == 4 and len(dims) > 1:  # [4, 6] as [12, 2]: neither has all of their ends
+            at = min(at, len(dims) - 2)
+            return self._split([*dims[:at], dims[at] * dims[at + 1], *dims[at + 2 :]], (at,))
         return dims
+
+    def _split(self, dims: list[Dim], axes: Iterable[int]) -> list[Dim]:
+        """`dims` with one of these axes split in two, if one can be."""
+        pairs = [(axis, inner) for axis in axes for inner in (2, 3)]
+        splits = [(axis, exact_quotient(dims[axis], inner), inner) for axis, inner in pairs]
+        found = [(axis, outer, inner) for axis, outer, inner in splits if outer not in (None, 1)]
+        if not found:
+            return dims
+        at, outer, inner = self.one_of(found)
+        assert outer is not None
+        parts = [outer, inner] if self.chance(0.5) else [inner, outer]
+        return [*dims[:at], *parts, *dims[at + 1 :]]
 
     def padding(self, shape: tuple[Dim, ...]) -> Padding:
         """A padding whose result may have `shape`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from math import inf
 from typing import TypeVar
 
@@ -53,10 +53,11 @@ class Reader:
 
     def accepts(self, literal: str) -> bool:
         line, at = self.line, self.at
-        while at < len(line) and line[at].isspace():
-            at += 1
         if not line.startswith(literal, at):
-            return False
+            while at < len(line) and line[at].isspace():
+                at += 1
+            if at == self.at or not line.startswith(literal, at):
+                return False
         self.at = at + len(literal)
         return True
 
@@ -127,11 +128,16 @@ class Reader:
         return found
 
     def dims(self) -> tuple[Dim, ...]:
-        """Dims in brackets; most of them are numbers, which need no grammar."""
-        numbers = self.take_match(r"\[[0-9]{1,18}(?:, [0-9]{1,18})*\]")
-        if numbers is None:
+        """Dims in brackets; most texts of them come often, and are read once."""
+        before = self.at
+        text = self.take_match(r'\[[^]["]*\]')
+        if text is None:
             return self.items_in_brackets(self.dim)
-        return tuple(map(int, numbers[1:-1].split(",")))
+        try:
+            return _dims_of(text)
+        except ProgramError:
+            self.at = before
+            return self.items_in_brackets(self.dim)  # raises it for the whole line
 
     def dim(self) -> Dim:
         total = -self._product() if self.accepts("-") else self._product()
@@ -168,6 +174,13 @@ class Reader:
         if name is None:
             return self.integer()
         return symbol(_unquote(name) if name.startswith('"') else name)
+
+
+@lru_cache(4096)
+def _dims_of(text: str) -> tuple[Dim, ...]:
+    """The dims of such a text, which has no name in quotes."""
+    line = Reader(text)
+    return line.items_in_brackets(line.dim)
 
 
 @cache
