@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 
 from satura.backend.constants import ConstantStore, fold_constants
@@ -28,6 +28,11 @@ from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
 
 LONGEST_NAME = 4  # ops
+ALONE: Mapping[str, Callable[[Schedule, Dispatch, str], Code]] = {
+    "scatter": scatter_code,
+    "first_places": first_places_code,
+}
+"""The kernels of ops that nothing fuses with, but for a recurrence, whose weights are packed."""
 
 
 def kernel_codes(
@@ -80,7 +85,9 @@ def kernel_code(
         op = schedule.program.nodes[dispatch.root].op.name
         if op == "recurrence":
             return recurrence_code(schedule, dispatch, threads, store, name)
-        return (scatter_code if op == "scatter" else first_places_code)(schedule, dispatch, name)
+        if op not in ALONE:
+            raise LoweringError(f"op {op} has no kernel: give it one in ALONE of {__name__}")
+        return ALONE[op](schedule, dispatch, name)
     if dispatch.form is Form.CONTRACTION:
         code = winograd_code(schedule, dispatch, threads, store, name, any_sizes)
         if code is None:

@@ -32,7 +32,7 @@ from satura.rewrite.types.tensor_type import DType
 IR_VERSION = 10
 _KNOWN_WELL = 18  # onnxruntime has slow kernels of newer AveragePools
 
-_EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
+EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
     "unary": elementwise.unary,
     "binary": elementwise.binary,
     "select": elementwise.select,
@@ -139,7 +139,10 @@ class _Names:
         if site.node.op.name == "item":
             assert isinstance(attribute, Count)
             return self._results[site.reads[0]][attribute.value]
-        return _EMITTERS[site.node.op.name](self._emit, site)
+        name = site.node.op.name
+        if name not in EMITTERS:
+            raise UnsupportedError(f"op {name} cannot be saved: EMITTERS of {__name__} lacks it")
+        return EMITTERS[name](self._emit, site)
 
     def _host(self, call: HostCall, site: Site) -> list[str]:
         """The results of a host call: its node, reading and writing this graph's tensors."""
