@@ -128,7 +128,7 @@ class _PassesWithSSA(_Passes):
 
     chosen = (
         TranslateByteCode, FixupArgs, IRProcessing, ReconstructSSA, NopythonTypeInference,
-        PreLowerStripPhis, NativeLowering, NoPythonBackend,
+        PreLowerStripPhis, _OneTypeEach, NativeLowering, NoPythonBackend,
     )  # fmt: skip
 
 

@@ -135,7 +135,7 @@ class Walk:
             operands = tuple(sorted(operands, key=lambda operand: self._keys[operand]))
         return self.add(Value(op, dtype, operands))
 
-    def filled(self, mask: int, value: int, fill: int, dtype: DType) -> int:
+    def value_or(self, mask: int, value: int, fill: int, dtype: DType) -> int:
         """`value` where `mask` holds, else the scalar `fill`."""
         found = self.body.values[value]
         if found.op == "load" and found.operands == (mask,):
@@ -166,7 +166,7 @@ class Walk:
         be so for every other size.
         """
         assert isinstance(extent, int)
-        top, bottom = bounds(position, self.ranges)
+        bottom, top = bounds(position, self.ranges)
         if isinstance(top, int) and isinstance(bottom, int):
             if bottom >= 0 and not may_pass and top < extent:
                 return True

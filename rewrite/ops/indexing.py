@@ -1,4 +1,4 @@
-"""Ops whose reads depend on data, and ops that run on the host."""
+"""Ops of which data say where they read or write, or what is where; and ops of the host."""
 
 from __future__ import annotations
 

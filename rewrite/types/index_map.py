@@ -189,7 +189,7 @@ def divide(position: Dim, divisor: Dim, ranges: Ranges) -> tuple[Dim, Dim]:
             rest = rest + value
         else:
             whole = whole + share
-    top, bottom = bounds(rest, ranges)
+    bottom, top = bounds(rest, ranges)
     fits = (
         bottom is not None
         and top is not None
@@ -203,19 +203,19 @@ def divide(position: Dim, divisor: Dim, ranges: Ranges) -> tuple[Dim, Dim]:
 
 
 def bounds(position: Dim, ranges: Ranges) -> tuple[Dim | None, Dim | None]:
-    """Largest and smallest value of an affine `position`, which may be a sum with quotients by
-    numbers; None where that is not known."""
+    """Smallest and largest value of `position`: of an affine one, or of a sum of such and of
+    quotients of such by numbers; None where that is not known."""
     if isinstance(position, int):
         return position, position
     if not is_affine(position):
         return _bounds_with_quotients(position, ranges)
-    top: Dim = 0
     bottom: Dim = 0
+    top: Dim = 0
     for monomial, factor in position.terms:
         names = [atom for atom in monomial if isinstance(atom, str) and atom.startswith("$")]
         if not names:
             size = polynomial([(monomial, factor)])
-            top, bottom = top + size, bottom + size
+            bottom, top = bottom + size, top + size
             continue
         rest = list(monomial)
         rest.remove(names[0])
@@ -224,26 +224,26 @@ def bounds(position: Dim, ranges: Ranges) -> tuple[Dim | None, Dim | None]:
             top = top + reach
         else:
             bottom = bottom + reach
-    return top, bottom
+    return bottom, top
 
 
 def _bounds_with_quotients(position: SymbolicDim, ranges: Ranges) -> tuple[Dim | None, Dim | None]:
-    top: Dim = 0
     bottom: Dim = 0
+    top: Dim = 0
     for monomial, factor in position.terms:
         term = polynomial([(monomial, factor)])
         if is_affine(term):
-            most, least = bounds(term, ranges)
+            least, most = bounds(term, ranges)
         else:
             (atom, *others) = monomial
             if others or isinstance(atom, str) or not isinstance(atom.denominator, int):
                 return None, None
-            most, least = bounds(atom.numerator, ranges)
+            least, most = bounds(atom.numerator, ranges)
             if not isinstance(most, int) or not isinstance(least, int):
                 return None, None
-            ends = most // atom.denominator * factor, least // atom.denominator * factor
-            most, least = ends if factor > 0 else ends[::-1]
-        if most is None or least is None:
+            ends = least // atom.denominator * factor, most // atom.denominator * factor
+            least, most = ends if factor > 0 else ends[::-1]
+        if least is None or most is None:
             return None, None
-        top, bottom = top + most, bottom + least
-    return top, bottom
+        bottom, top = bottom + least, top + most
+    return bottom, top
