@@ -14,7 +14,7 @@ import numpy as np
 from satura.backend.lower.anchors import anchor_of, finished_nest, index_paths
 from satura.backend.lower.body import MAX_TAPS, Clip, Nest, Reduction
 from satura.backend.lower.filling import filled
-from satura.backend.lower.space import Space, space_of
+from satura.backend.lower.space import TAPS, Space, space_of
 from satura.backend.lower.walk import LoweringError, Walk, refine, shape_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.ops import Kind
@@ -30,7 +30,7 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.constant import Scalar  # fmt: skip
 from satura.rewrite.types.dims import Dim, is_one
-from satura.rewrite.types.index_map import Index
+from satura.rewrite.types.index_map import Index, variable_name
 from satura.rewrite.types.tensor_type import DType
 
 MAX_STEPS = 25  # taps times depth of a convolution that asks per tap what lies outside
@@ -100,7 +100,7 @@ def window_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     dtype = node.type.dtype
     source = node.operands[0]
     outer = space_of(shape_of(schedule, anchor))
-    taps = space_of(window.sizes, "$t")
+    taps = space_of(window.sizes, TAPS)
     walk = _walk_around_anchor(schedule, dispatch, outer, taps)
     identity = _is_identity(window.fill, function.name, dtype)
     may_skip = identity or function.name in SELECTIONS
@@ -125,7 +125,7 @@ def contraction_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
 def _matmul(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Nest:
     x, y = node.operands
     outer = space_of(shape_of(schedule, anchor))
-    inner = space_of(shape_of(schedule, x)[-1:], "$t")
+    inner = space_of(shape_of(schedule, x)[-1:], TAPS)
     walk = _walk_around_anchor(schedule, dispatch, outer, inner)
     *batch, row, column = outer.index
     (k,) = inner.index
@@ -147,8 +147,8 @@ def _conv(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Ne
     width = shape[-1] // groups.count
     outer = space_of(shape)
     if groups.count > 1 and width > 1:
-        outer = outer.split(f"${len(shape) - 1}", width)
-    inner = space_of((*window.sizes, kernel[-2]), "$t")
+        outer = outer.split(variable_name(len(shape) - 1), width)
+    inner = space_of((*window.sizes, kernel[-2]), TAPS)
     walk = _walk_around_anchor(schedule, dispatch, outer, inner)
     may_skip = _is_zero(window.fill) and _is_finite(schedule, w)
     skip = may_skip and not _is_unrolled(window, shape, kernel[-2])
@@ -216,7 +216,7 @@ class _WindowReader:
             result.append(position)
             if not self.window.lo[axis] and not self.window.hi[axis]:
                 continue
-            name = f"$t{axis}"
+            name = f"{TAPS}{axis}"
             if self.skip and name in self.walk.loops:
                 loop = self.walk.loops.index(name)
                 start = self.walk.position(origin)

@@ -18,6 +18,7 @@ from onnx import (
 )
 
 from satura.rewrite.errors import ModelError, ProgramError, UnsupportedError
+from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.types import dtype_of, element_name
 from satura.rewrite.types.dims import Dim, symbol
@@ -40,7 +41,7 @@ def opset_versions(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     for entry in imports:
         if not 0 <= entry.version <= LARGEST_VERSION:
             raise ModelError(f"{entry.version} is not a version of domain '{entry.domain}'")
-        versions["" if entry.domain == "ai.onnx" else entry.domain] = entry.version
+        versions["" if is_standard(entry.domain) else entry.domain] = entry.version
     newest = defs.onnx_opset_version()
     if "" in versions and not OLDEST_OPSET <= versions[""] <= newest:
         raise UnsupportedError(
@@ -50,7 +51,7 @@ def opset_versions(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     return versions
 
 
-def check_node(node: NodeProto, domain: str, opsets: Mapping[str, int], ir_version: int) -> int:
+def checked_opset(node: NodeProto, domain: str, opsets: Mapping[str, int], ir_version: int) -> int:
     """The opset that the node's op is read in; errors for unknown domains, ops and attributes."""
     known = {schema.domain for schema in defs.get_all_schemas()} if domain else {""}
     if domain not in opsets or domain not in known:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from satura.rewrite.types.attributes import Attribute, Perm, Shape, Slices
 from satura.rewrite.types.dims import (
+    Atom,
     Dim,
     Quotient,
     SymbolicDim,
@@ -21,19 +22,34 @@ from satura.rewrite.types.dims import (
     is_one,
     is_same,
     known_at_least,
+    monomial_quotient,
     monomials_of,
+    of_atom,
     polynomial,
     product,
     symbol,
 )  # fmt: skip
 
+VARIABLE = "$"
+"""What the names of all loop variables begin with."""
+
 Index = tuple[Dim, ...]
 Ranges = Mapping[str, Dim]
 
 
+def variable_name(number: int) -> str:
+    """What loop variable number `number` is called."""
+    return f"{VARIABLE}{number}"
+
+
 def variable(number: int) -> SymbolicDim:
     """Loop variable number `number`."""
-    return symbol(f"${number}")
+    return symbol(variable_name(number))
+
+
+def is_variable(atom: Atom) -> bool:
+    """Whether an atom is a loop variable."""
+    return isinstance(atom, str) and atom.startswith(VARIABLE)
 
 
 def variables(shape: Sequence[Dim], first: int = 0) -> tuple[Index, dict[str, Dim]]:
@@ -45,7 +61,7 @@ def variables(shape: Sequence[Dim], first: int = 0) -> tuple[Index, dict[str, Di
             index.append(0)
         else:
             index.append(variable(first + axis))
-            ranges[f"${first + axis}"] = extent
+            ranges[variable_name(first + axis)] = extent
     return tuple(index), ranges
 
 
@@ -63,16 +79,16 @@ def offset(index: Sequence[Dim], strides: Sequence[Dim]) -> Dim:
 
 
 def is_affine(position: Dim) -> bool:
-    """True when `position` is a sum of loop variables times sizes: no quotient, no product."""
+    """Whether `position` is a sum of loop variables times sizes: none divided or multiplied."""
     if isinstance(position, int):
         return True
     for monomial, _ in position.terms:
         loop_variables = 0
         for atom in monomial:
             if isinstance(atom, Quotient):
-                if any(name.startswith("$") for name in SymbolicDim((((atom,), 1),)).symbols):
+                if any(map(is_variable, of_atom(atom).symbols)):
                     return False
-            elif atom.startswith("$"):
+            elif is_variable(atom):
                 loop_variables += 1
         if loop_variables > 1:
             return False
@@ -85,10 +101,9 @@ def coefficient(position: Dim, name: str) -> Dim:
         return 0
     total: Dim = 0
     for monomial, factor in position.terms:
-        if name in monomial:
-            rest = list(monomial)
-            rest.remove(name)
-            total = total + polynomial([(tuple(rest), factor)])
+        rest = monomial_quotient(monomial, (name,))
+        if rest is not None:
+            total = total + polynomial([(rest, factor)])
     return total
 
 
@@ -169,7 +184,7 @@ def reshape_groups(
 
 
 def _reaches(left: Dim, right: Dim) -> bool:
-    """True when `right` has to grow to meet `left`."""
+    """Whether `right` has to grow to meet `left`."""
     left, right = expression(left), expression(right)
     if isinstance(left, int) and isinstance(right, int):
         return right < left
@@ -212,14 +227,14 @@ def bounds(position: Dim, ranges: Ranges) -> tuple[Dim | None, Dim | None]:
     bottom: Dim = 0
     top: Dim = 0
     for monomial, factor in position.terms:
-        names = [atom for atom in monomial if isinstance(atom, str) and atom.startswith("$")]
-        if not names:
+        name = next((atom for atom in monomial if is_variable(atom)), None)
+        if name is None:
             size = polynomial([(monomial, factor)])
             bottom, top = bottom + size, top + size
             continue
-        rest = list(monomial)
-        rest.remove(names[0])
-        reach = polynomial([(tuple(rest), factor)]) * (ranges[names[0]] - 1)
+        rest = monomial_quotient(monomial, (name,))
+        assert isinstance(name, str) and rest is not None
+        reach = polynomial([(rest, factor)]) * (ranges[name] - 1)
         if factor > 0:
             top = top + reach
         else:

@@ -87,7 +87,7 @@ class Chain(Program):
         return Planned(self.run, self.bind, _ENTRY)
 
     def prepare(self, sizes: Sizes) -> None:
-        """Raises CallError: each part has sizes of its own."""
+        """Raise CallError: each part has sizes of its own."""
         raise CallError(
             "sizes of results depend on data, so there are several programs and not one to prepare:"
             " ask each of its `parts`"
@@ -143,7 +143,7 @@ class Chain(Program):
     def bind(
         self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
     ) -> NoReturn:
-        """Raises CallError: extents are not known before the call."""
+        """Raise CallError: extents are not known before the call."""
         raise CallError("sizes of results depend on data: use run, not bind")
 
 

@@ -77,7 +77,7 @@ def binary(emit: Emitter, function: str, x: str, y: str, dtype: DType) -> str:
 
 
 def _is_free_of(emit: Emitter, x: str, dtype: DType, *values: int) -> bool:
-    """True for what has none of `values` as an element."""
+    """Whether nothing in `x` is one of `values`."""
     known = range_of(emit, x)
     return all(known.excludes(value) for value in values if value >= 0 or dtype.is_signed)
 

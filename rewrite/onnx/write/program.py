@@ -220,7 +220,7 @@ def _unbroadcast(nodes: tuple[Node, ...], node: Node) -> tuple[int, ...]:
 
 
 def _spans(shapes: list[tuple[Dim, ...]], result: tuple[Dim, ...]) -> bool:
-    """True where shapes of extents 1 or as in `result` broadcast to `result`."""
+    """Whether shapes of extents 1 or as in `result` broadcast to `result`."""
     return all(
         dim in extents for dim, extents in zip(result, zip(*shapes, strict=True), strict=True)
     )
