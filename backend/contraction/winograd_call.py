@@ -22,7 +22,7 @@ from satura.backend.contraction.winograd import (
     winograd_plan,
     winograd_source,
 )  # fmt: skip
-from satura.backend.emit.body import Code
+from satura.backend.emit.code import Code
 from satura.backend.lower.anchors import anchor_of, epilogue_nest
 from satura.backend.lower.body import Pointer
 from satura.backend.lower.canonical import renumber

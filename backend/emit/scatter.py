@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from satura.backend.emit.alone import named_code, tensor_words
-from satura.backend.emit.body import Code
+from satura.backend.emit.code import Code
 from satura.backend.emit.text import indent, op_text, report_text
 from satura.backend.lower.body import Pointer, Value
 from satura.backend.lower.walk import shape_of

@@ -9,7 +9,7 @@ from satura.backend.constants import ConstantStore, fold_constants
 from satura.backend.contraction.call import ContractionForm, contraction_code
 from satura.backend.contraction.recurrence_call import recurrence_code
 from satura.backend.contraction.winograd_call import winograd_code
-from satura.backend.emit.body import Code, KernelForm
+from satura.backend.emit.code import Code, KernelForm
 from satura.backend.emit.convolved_planes import convolved_plane_code
 from satura.backend.emit.first_places import first_places_code
 from satura.backend.emit.loops import LoopForm, loop_code
