@@ -33,7 +33,9 @@ from satura.rewrite.types.dims import Dim, is_one
 from satura.rewrite.types.index_map import Index, variable_name
 from satura.rewrite.types.tensor_type import DType
 
-MAX_STEPS = 25  # taps times depth of a convolution that asks per tap what lies outside
+# Taps times depth of a convolution that asks per tap what lies outside: its text is written out.
+# More of them are loops, which are clipped instead.
+MAX_STEPS = 25
 
 
 def row_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:

@@ -10,9 +10,9 @@ from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, h
 
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.asked import bind_inputs, may_decide
-from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, initializer
+from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import in_order, uses
 from satura.rewrite.onnx.types import tensor_type, type_proto

@@ -14,13 +14,13 @@ from satura.rewrite.onnx.checks import (
     check_declared_type,
     check_size,
     checked_opset,
-    input_types,
     opset_versions,
 )
 from satura.rewrite.onnx.control_flow import Body, control_flow
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.files import ModelApart, array_of, initializer
 from satura.rewrite.onnx.host_warnings import warn_of_host_calls
+from satura.rewrite.onnx.inputs import input_types
 from satura.rewrite.onnx.lower.context import Context, NoLowering, UnknownValue
 from satura.rewrite.onnx.lower.fallback import (
     function_body,

@@ -16,10 +16,10 @@ from satura.pipeline.flow import in_python
 from satura.pipeline.widened import widened
 from satura.rewrite.errors import CallError, HostFallbackWarning, warn_caller
 from satura.rewrite.onnx.asked import Asked
-from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents, cut, with_values
 from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.inlined import inlined
+from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.onnx.load import named_sizes
 from satura.rewrite.onnx.order import short_label
 from satura.rewrite.onnx.upgrade import upgrade
