@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from satura.experiments import trials
+from satura.experiments import CostModel, Features, trials
 from satura.language import Builder, DType, Program
-from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.features import Features
 
 
 @dataclass(frozen=True)

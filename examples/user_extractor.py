@@ -9,11 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from satura.experiments import trials
+from satura.experiments import EXTRACTORS, ChoiceGraph, Result, dag_greedy, trials
 from satura.light import light
-from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
-from satura.rewrite.extract.extract import EXTRACTORS
-from satura.rewrite.extract.greedy import dag_greedy
 
 
 def blurred_greedy(graph: ChoiceGraph) -> Result:

@@ -75,7 +75,7 @@ class EqualSizesWarning(UserWarning):
 
 @contextmanager
 def file_errors(doing: str, path: object) -> Iterator[None]:
-    """Raises FileError for what the system says while `path` is opened or written."""
+    """Raise FileError for what the system says while `path` is opened or written."""
     try:
         yield
     except FileError:

@@ -35,7 +35,7 @@ PRECISIONS = ("exact", "fp32")
 
 
 def _check(limits: Limits | None, progress: Progress | None = None, **flags: bool) -> None:
-    """Raises CallError for what are not limits, no function, or neither True nor False."""
+    """Raise CallError for what are not limits, no function, or neither True nor False."""
     import_whole("satura.rewrite.program.arguments")
     from satura.rewrite.program.arguments import check_flags
 

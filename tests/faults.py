@@ -334,9 +334,9 @@ FAULTS = (
         "tests/test_lower.py",
     ),
     Fault(
-        "backend/emit/reductions.py",
-        "Scalar.of(reduction_identity(function, reduction.dtype), reduction.dtype)",
-        "Scalar.of(0, reduction.dtype)",
+        "backend/lower/body.py",
+        "Scalar.of(reduction_identity(self.function, self.dtype), self.dtype)",
+        "Scalar.of(0, self.dtype)",
         "tests/test_kernels.py::test_reductions",
     ),
     Fault(

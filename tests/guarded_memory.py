@@ -153,7 +153,7 @@ def run_guarded(
 
 
 def check(program: Program, arguments: Mapping[str, Array], exact: Mapping[str, bool]) -> None:
-    """Raises AssertionError, or ends the process, where a kernel leaves its operands."""
+    """Raise AssertionError, or ends the process, where a kernel leaves its operands."""
     expected = interpret(program, arguments)
     schedule = rewritten(program).schedule
     for at_end in (True, False):

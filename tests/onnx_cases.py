@@ -24,7 +24,7 @@ from onnx.backend.test.loader import load_model_tests
 
 import satura
 from satura.rewrite.errors import SaturaError, UnsupportedError
-from satura.rewrite.onnx.checks import declared_inputs
+from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.onnx.load import load_for
 from satura.rewrite.program.arguments import as_arrays, with_members
 from satura.rewrite.program.host_call import missing_package

@@ -243,6 +243,13 @@ BROKEN: dict[str, tuple[Break, type[SaturaError], list[str]]] = {
         ),
         ModelError, ["'extra' (Reshape)", "6 elements"],
     ),
+    "unknown mode of a pad of nothing": (
+        lambda m: (
+            m.graph.initializer.append(numpy_helper.from_array(np.array([0, 0, -1, 0]), "pads")),
+            extra("Pad", "x", "pads", mode="mirror")(m),
+        ),
+        ModelError, ["'extra' (Pad)", "no mode 'mirror'", "constant, edge, reflect, wrap"],
+    ),
 }  # fmt: skip
 
 

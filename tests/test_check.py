@@ -127,7 +127,7 @@ def with_idle_condition(f: UnaryFn, x: Tensor, p: Perm) -> Law:
 
 @attribute_function
 def out_of_range(p: Perm) -> Perm:
-    """Raises IndexError."""
+    """Raise IndexError."""
     return Perm((p.order[9],))
 
 

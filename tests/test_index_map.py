@@ -109,7 +109,7 @@ def test_bounds_of_quotients_are_those_of_their_values(
     extent: int, divisor: int, start: int, factor: int
 ) -> None:
     position = (symbol("$0") * 2 + start) // divisor * factor + 5
-    top, bottom = bounds(position, {"$0": extent})
+    bottom, top = bounds(position, {"$0": extent})
     values = [(2 * at + start) // divisor * factor + 5 for at in range(extent)]
     assert (top, bottom) == (max(values), min(values))
     assert divide((symbol("$0") // 3) + symbol("$1") * 4, 4, {"$0": 12, "$1": 2})[1] == (

@@ -11,7 +11,7 @@ import pytest
 
 import satura
 from satura.artifact.container import Container
-from satura.backend.emit.body import Code, KernelForm
+from satura.backend.emit.code import Code, KernelForm
 from satura.backend.jit.machine_code import KernelSource, compile_all
 from satura.backend.plan.executables import CYCLES, Executable, executables, merge_kernels
 from satura.backend.plan.merging import MERGING

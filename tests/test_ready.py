@@ -56,7 +56,7 @@ def write(path: Path, changed: float = 0.0, rows: int | str = 3) -> Path:
 
 
 def is_ready(compiled: Compiled) -> bool:
-    return isinstance(compiled._kernels, ReadyPart)
+    return isinstance(compiled._part, ReadyPart)
 
 
 @pytest.mark.parametrize("rows", [3, "n"])

@@ -19,7 +19,7 @@ import pytest
 import satura
 from benchmarks.models import build as build_model
 from satura.backend.constants import fold_constants
-from satura.backend.emit.body import Code
+from satura.backend.emit.code import Code
 from satura.backend.jit.machine_code import KernelSource
 from satura.backend.plan import kernels, lowered
 from satura.backend.plan.compiled import compile_schedule

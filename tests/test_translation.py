@@ -247,6 +247,14 @@ def test_what_is_refused_numba_compiles() -> None:
     assert isinstance(compiled, CompiledKernel)
 
 
+def test_numba_compiles_a_name_of_several_types_but_not_a_value_of_them() -> None:
+    """Numba would make a float of 64 bits with and without sign, which holds neither exactly."""
+    numba_module(kernel("x = 1", "store_int64(args, 0, x)", "x = f32(2)", "write_f32(args, 1, x)"))
+    signs = ["if thread:", "    v = read_i64(args, 0)", "else:", "    v = read_u64(args, 1)"]
+    with pytest.raises(KernelError, match=r"'v\S*' is float64 and u?int64"):
+        numba_module(kernel(*signs, "write_f64(args, 2, v)"))
+
+
 def test_an_unknown_microkernel_is_an_error() -> None:
     with pytest.raises(KernelError, match="no microkernel tile_of_lead"):
         translate.compile_kernel(Microkernel("tile_of_lead", "microkernel tile_of_lead"))

@@ -14,9 +14,10 @@ _FORMS = {
     Kind.REDUCTION: Form.ROW,
     Kind.WINDOW: Form.WINDOW,
     Kind.CONTRACTION: Form.CONTRACTION,
+    Kind.ALONE: Form.ALONE,
     Kind.HOST: Form.HOST,
 }
-_ANCHORED = (Form.ROW, Form.WINDOW, Form.CONTRACTION)
+_ANCHORED = (Form.ROW, Form.WINDOW, Form.CONTRACTION, Form.ALONE)
 
 
 def one_dispatch_per_node(program: Program) -> Schedule:

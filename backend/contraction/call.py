@@ -29,10 +29,10 @@ from satura.backend.contraction.spec import (
 )  # fmt: skip
 from satura.backend.contraction.tile import Products, choose_tile, lanes_of, panel_columns
 from satura.backend.contraction.views import View
-from satura.backend.emit.body import Code, KernelForm
+from satura.backend.emit.code import Code, KernelForm
+from satura.backend.lower.anchors import anchor_of, epilogue_nest
 from satura.backend.lower.body import Nest, Pointer
 from satura.backend.lower.canonical import SHORT, renumber
-from satura.backend.lower.reductions import anchor_of, epilogue_nest
 from satura.backend.lower.walk import shape_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.program import Node

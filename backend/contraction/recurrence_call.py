@@ -8,7 +8,7 @@ from satura.backend.contraction.recurrence import Writer
 from satura.backend.contraction.recurrence_panels import TALLEST, pack_phases, panel_of
 from satura.backend.contraction.scratch import Layout
 from satura.backend.emit.alone import tensor_words
-from satura.backend.emit.body import Code
+from satura.backend.emit.code import Code
 from satura.backend.lower.body import Argument, Pointer
 from satura.backend.lower.walk import shape_of
 from satura.backend.sizes.size import defer

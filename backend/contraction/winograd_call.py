@@ -22,10 +22,10 @@ from satura.backend.contraction.winograd import (
     winograd_plan,
     winograd_source,
 )  # fmt: skip
-from satura.backend.emit.body import Code
+from satura.backend.emit.code import Code
+from satura.backend.lower.anchors import anchor_of, epilogue_nest
 from satura.backend.lower.body import Pointer
 from satura.backend.lower.canonical import renumber
-from satura.backend.lower.reductions import anchor_of, epilogue_nest
 from satura.backend.lower.walk import shape_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.ops.winograd import TILE, tile_count

@@ -1,14 +1,13 @@
 """The straight-line part of a kernel as text: values at the loop level where they belong.
 
-Levels: 0 before all loops, 1 once per iteration of the outer loops, 2 inside the middle loops,
-3 inside the inner loop. Numbers become arguments, so equal structures give equal text.
+Numbers become arguments, so equal structures give equal text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from enum import IntEnum
 
 import numpy as np
 
@@ -17,29 +16,13 @@ from satura.backend.lower.body import Access, Argument, Nest, Pointer, Value, ne
 from satura.rewrite.types.tensor_type import DType
 
 
-class KernelForm(Protocol):
-    """What the text of a kernel depends on, where another one can do the same with other
-    arguments."""
+class Level(IntEnum):
+    """Where a line of a kernel stands."""
 
-    def may_serve(self, other: KernelForm) -> bool:
-        """Whether a kernel of this form may run what one of the form `other` runs."""
-
-
-@dataclass(frozen=True)
-class Code:
-    """A kernel's text, its arguments in order, and the scratch bytes that each thread needs.
-
-    `work` is the number of innermost iterations: small kernels are not worth a second thread.
-    In a `form` that another dispatch has, it takes `more` cycles of a core than in its own.
-    """
-
-    name: str
-    text: str
-    arguments: tuple[Argument, ...]
-    work: int
-    scratch: int = 0
-    form: KernelForm | None = None
-    more: float = 0.0
+    SETUP = 0  # before all loops
+    ROW = 1  # once per iteration of the outer loops
+    MIDDLE = 2  # inside the middle loops
+    INNER = 3  # inside the inner loop
 
 
 @dataclass
@@ -66,12 +49,12 @@ class Arguments:
 class Block:
     """Lines per level, and what the values are called.
 
-    `middle_loops` name the variables of the middle loops; names that the lines of levels 2 and 3
-    set end in `suffix`.
+    `taps` say where the middle loops are: by their variables, or by numbers in a block for one of
+    their iterations. Names that the lines inside them set end in `suffix`.
     """
 
     names: dict[int, str]
-    middle_loops: tuple[str, ...]
+    taps: tuple[str, ...]
     suffix: str = ""
     setup: list[str] = field(default_factory=list)
     row: list[str] = field(default_factory=list)
@@ -79,7 +62,7 @@ class Block:
     inner: list[str] = field(default_factory=list)
     bases: dict[Access, str] = field(default_factory=dict)
 
-    def lines(self, level: int) -> list[str]:
+    def lines(self, level: Level) -> list[str]:
         """The lines of a level, to append to."""
         return (self.setup, self.row, self.middle, self.inner)[level]
 
@@ -88,17 +71,17 @@ class BodyText:
     """Writes the values of one nest.
 
     `outer`, `middle` and `inner` name the loops' variables; `start` is what the inner loop's
-    variable 0 stands for, None for 0. `reduced_level` is 1 where reductions end in variables (their
-    names must be given), 3 where they end in arrays over the inner loop. Names that the text sets
-    start with `prefix`. Strides of the middle and inner loops that are in `literals` stand in the
-    text, so that LLVM knows them. `page` names the address of as many
-    elements as the inner loop can read, of zeros or of a scalar's value: masked reads go there
-    instead of asking the mask for every element.
+    variable 0 stands for, None for 0. `reduced_level` is ROW where reductions end in variables
+    (their names must be given), INNER where they end in arrays over the inner loop. Names that the
+    text sets start with `prefix`. Strides of the middle and inner loops that are in `literals`
+    stand in the text, so that LLVM knows them. `page` names the address of as many elements as the
+    inner loop can read, of zeros or of a scalar's value: masked reads go there instead of asking
+    the mask for every element.
     """
 
     def __init__(
         self, nest: Nest, outer: Sequence[str], middle: Sequence[str], inner: str,
-        arguments: Arguments, start: str | None = None, reduced_level: int = 1,
+        arguments: Arguments, start: str | None = None, reduced_level: Level = Level.ROW,
         prefix: str = "", page: Callable[[int | None], str] | None = None,
         literals: Container[int] = (),
     ) -> None:  # fmt: skip
@@ -117,26 +100,27 @@ class BodyText:
         self._status: str | None = None
         self.levels = self._levels()
 
-    def _levels(self) -> list[int]:
-        levels: list[int] = []
+    def _levels(self) -> list[Level]:
+        levels: list[Level] = []
         for value in self.nest.values:
-            level = max((levels[operand] for operand in value.operands), default=0)
+            level = max((levels[operand] for operand in value.operands), default=Level.SETUP)
             if value.access is not None:
                 level = max(level, self._access_level(value.access, levels))
             if value.op == "reduced":
                 level = self.reduced_level
             if value.op == "accumulator":
-                level = 3
+                level = Level.INNER
             levels.append(level)
         return levels
 
-    def _access_level(self, access: Access, levels: Sequence[int]) -> int:
-        level = max((levels[source] for source, _ in access.extras), default=0)
+    def _access_level(self, access: Access, levels: Sequence[Level]) -> Level:
+        level = max((levels[source] for source, _ in access.extras), default=Level.SETUP)
         if access.strides[-1]:
-            return 3
+            return Level.INNER
         if any(access.strides[len(self.outer) : -1]):
-            return max(level, 2)
-        return max(level, 1 if access.extras or any(access.strides) else 0)
+            return max(level, Level.MIDDLE)
+        moves = access.extras or any(access.strides)
+        return max(level, Level.ROW if moves else Level.SETUP)
 
     def block(
         self, targets: Iterable[int], given: Mapping[int, str] | None = None,
@@ -150,7 +134,7 @@ class BodyText:
         block = Block(names, self.middle if taps is None else taps, suffix)
         for index in needed_values(self.nest.values, targets, names):
             level = self.levels[index]
-            name = f"{self.prefix}v{index}{suffix if level >= 2 else ''}"
+            name = f"{self.prefix}v{index}{suffix if level >= Level.MIDDLE else ''}"
             text = self._expression(index, block)
             lines = block.lines(level)
             lines.append(f"{name} = {text}")
@@ -159,7 +143,7 @@ class BodyText:
                 report = report_text(self._status_name(), 1, length, found)
                 lines += [f"if not {name}:", *indent(1, report)]
             names[index] = name
-            if level <= 1:
+            if level <= Level.ROW:
                 self.names[index] = name
         self.setup += block.setup
         return block
@@ -170,7 +154,7 @@ class BodyText:
         level = max(self.levels[self.nest.result], self._access_level(target, self.levels))
         kind = self.nest.dtype
         text = self.at_result(f"write_{kind.value}", block)
-        block.lines(max(level, 1)).append(f"{text}, {block.names[self.nest.result]})")
+        block.lines(max(level, Level.ROW)).append(f"{text}, {block.names[self.nest.result]})")
         return block
 
     def at_result(self, name: str, block: Block) -> str:
@@ -179,7 +163,7 @@ class BodyText:
 
     def forget_rows(self) -> None:
         """From here on what there is once per row is computed anew."""
-        self.names = {at: name for at, name in self.names.items() if not self.levels[at]}
+        self.names = {at: x for at, x in self.names.items() if self.levels[at] is Level.SETUP}
         self._rows = {}
 
     def row_base(self, access: Access) -> str:
@@ -205,32 +189,32 @@ class BodyText:
         slot = self._slots.get(access)
         if slot is None:
             slot = self._slots[access] = self._slot(access, unit)
-        terms: dict[int, list[str]] = {1: [], 2: [], 3: []}
+        terms: dict[Level, list[str]] = {Level.ROW: [], Level.MIDDLE: [], Level.INNER: []}
         for (source, _), scale in zip(access.extras, slot.scales, strict=True):
-            terms[max(1, self.levels[source])].append(f"{block.names[source]}*{scale}")
+            terms[max(Level.ROW, self.levels[source])].append(f"{block.names[source]}*{scale}")
         base = self._rows.get(access)
         if base is None:
             sums = [f"{i}*{s}" for i, s in zip(self.outer, slot.outer, strict=False)]
             if self.start is not None and slot.inner:
                 sums.append(f"{self.start}*{slot.inner}")
             base = slot.base
-            if sums or terms[1]:
+            if sums or terms[Level.ROW]:
                 base = f"{self.prefix}q{slot.number}"
-                block.row.append(f"{base} = {' + '.join([slot.base, *sums, *terms[1]])}")
+                block.row.append(f"{base} = {' + '.join([slot.base, *sums, *terms[Level.ROW]])}")
             self._rows[access] = base
-        hop = _known_hop(slot.middle, block.middle_loops)
-        if terms[2] or (slot.middle and hop is None):
+        hop = _known_hop(slot.middle, block.taps)
+        if terms[Level.MIDDLE] or (slot.middle and hop is None):
             hop = None
             if access not in block.bases:
-                sums = [f"{j}*{s}" for j, s in zip(block.middle_loops, slot.middle, strict=False)]
+                sums = [f"{j}*{s}" for j, s in zip(block.taps, slot.middle, strict=False)]
                 name = f"{self.prefix}r{slot.number}{block.suffix}"
-                block.middle.append(f"{name} = {' + '.join([base, *sums, *terms[2]])}")
+                block.middle.append(f"{name} = {' + '.join([base, *sums, *terms[Level.MIDDLE]])}")
                 block.bases[access] = name
             base = block.bases[access]
         moving = [f"{self.inner}*{slot.inner}"] if slot.inner else []
         if hop:  # in the index, not the base: LLVM then sees that such stores stand side by side
             moving.append(str(hop))
-        return base, " + ".join([*moving, *terms[3]])
+        return base, " + ".join([*moving, *terms[Level.INNER]])
 
     def _slot(self, access: Access, unit: int) -> _Slot:
         """Arguments for the numbers of `access`. Strides of one level are all there or none."""
@@ -272,10 +256,11 @@ class BodyText:
         return self._bounded(value, operands) or op_text(value, operands)
 
     def _cast(self, value: Value, block: Block) -> str:
-        """A cast of what makes the same of it at a lower price.
+        """A cast, of an earlier value where that gives the same and costs less.
 
-        A cast to integers saturates, so bounds that are as wide as the type's come for nothing. 8
-        bits less their zero point are exact as f32, and no vectors of 16 bits are widened for it.
+        A cast to integers saturates, so bounds that are no narrower than the type's are left out.
+        Integers of 8 bits less their zero point, a difference in 16 bits, are subtracted in f32,
+        which is exact: so no vectors of 16 bits are widened.
         """
         (source,) = value.operands
         if value.dtype.is_integer:
@@ -316,11 +301,12 @@ class BodyText:
             if found.op != "scalar":
                 continue
             number = _float(found)
-            below = np.signbit(number)
-            if number == 0 and below == (value.op == "min"):
-                if value.op == "max":
-                    return f"relu({other})"
-            elif not np.isnan(number):
+            is_zero, is_below = number == 0, bool(np.signbit(number))
+            # Of two zeros the instruction may give the wrong one: -0.0 for max, 0.0 for min.
+            if value.op == "max" and is_zero and not is_below:
+                return f"relu({other})"
+            is_min_of_minus_0 = value.op == "min" and is_zero and is_below
+            if not np.isnan(number) and not is_min_of_minus_0:
                 return f"{value.op}({other}, {bound})"
         return None
 
@@ -329,12 +315,12 @@ class BodyText:
         read, unit = f"read_{value.dtype.value}", value.dtype.itemsize
         plain = value.access.strides[-1] == unit and not value.access.extras
         mask, *fill = value.operands or (None,)
-        if mask is not None and self.page and plain and self.levels[mask] < 3:
+        if mask is not None and self.page and plain and self.levels[mask] < Level.INNER:
             base, _ = self._address(value.access, unit, block)
             name = f"{self.prefix}m{index}{block.suffix}"
             page = self.page(fill[0] if fill else None)
             line = f"{name} = choose({operands[0]}, {base}, {page})"
-            (block.middle if block.middle_loops else block.row).append(line)
+            (block.middle if block.taps else block.row).append(line)
             return f"{read}({name}, {self.inner})"
         text = f"{self._at(read, value.access, unit, block)})"
         if mask is None:
@@ -370,4 +356,5 @@ def _float(scalar: Value) -> float:
 
 def _is_octet(scalar: Value) -> bool:
     """Whether a value is an integer of 8 bits, signed or not, in 16 bits."""
-    return scalar.op == "scalar" and (scalar.literal + 128) % (1 << 16) < 384
+    least, most = -128, 255
+    return scalar.op == "scalar" and (scalar.literal - least) % (1 << 16) <= most - least

@@ -8,7 +8,8 @@ lie side by side, and where the results do too they are finished as one long row
 from __future__ import annotations
 
 from satura.backend.cache_lines import whole_lines
-from satura.backend.emit.body import BodyText, Code
+from satura.backend.emit.body import BodyText
+from satura.backend.emit.code import Code
 from satura.backend.emit.planes import PlaneWriter, positions
 from satura.backend.emit.text import indent
 from satura.backend.lower.body import Nest

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from satura.backend.emit.alone import named_code, tensor_words
-from satura.backend.emit.body import Code
+from satura.backend.emit.code import Code
 from satura.backend.emit.text import indent
 from satura.backend.lower.body import Pointer
 from satura.backend.lower.walk import shape_of

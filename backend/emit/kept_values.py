@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from satura.backend.emit.body import Arguments, Block, BodyText
+from satura.backend.emit.body import Arguments, Block, BodyText, Level
 from satura.backend.emit.reductions import cost, reads_loops
 from satura.backend.emit.row_groups import GROUP
 from satura.backend.lower.body import needed_values
@@ -82,7 +82,7 @@ class KeptValues:
                         array = self._array(values[index].dtype, count)
                     self._kept[index] = _Kept(first[index], array)
             for index in needed_values(values, targets, self._kept):
-                if levels[index] == 3 and self.moves(index):
+                if levels[index] is Level.INNER and self.moves(index):
                     first.setdefault(index, stage)
         has_rows = form.middle or self._grouped
         if has_rows and any(keep.array for keep in self._kept.values()):

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from satura.backend.emit.body import Arguments, BodyText, Code, KernelForm
+from satura.backend.emit.body import Arguments, BodyText
+from satura.backend.emit.code import Code, KernelForm
 from satura.backend.emit.text import indent
 from satura.backend.lower.body import Argument, Nest
 from satura.backend.lower.canonical import LONGEST_RUN, Canonical, canonical

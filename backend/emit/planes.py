@@ -15,7 +15,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from satura.backend.cache_lines import whole_lines
-from satura.backend.emit.body import Arguments, BodyText, Code
+from satura.backend.emit.body import Arguments, BodyText
+from satura.backend.emit.code import Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import as_key, has_key, identity_text, step_text
 from satura.backend.emit.text import indent

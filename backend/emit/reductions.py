@@ -5,8 +5,6 @@ from __future__ import annotations
 from satura.backend.emit.text import zero
 from satura.backend.lower.body import Nest, Reduction, needed_values
 from satura.rewrite.ops.elementwise import BINARY, UNARY
-from satura.rewrite.ops.reductions import reduction_identity
-from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 
 FLOPS = {f.name: f.flops for f in (*UNARY.values(), *BINARY.values())}
@@ -28,19 +26,19 @@ def step_text(function: str, held: str, value: str) -> str:
 
 def is_better(reduction: Reduction, value: str) -> str:
     """Whether `value` replaces `best` in an index reduction; a NaN is better than any number."""
-    function, which = reduction.function.split(" ")
-    sign = {"max": ">", "min": "<"}[function] + ("=" if which == "last" else "")
+    sign = {"max": ">", "min": "<"}[reduction.function] + "=" * reduction.takes_last
     if reduction.dtype is DType.BOOL:
         return f"i8({value}) {sign} i8(best)"
     if not reduction.dtype.is_float:
         return f"{value} {sign} best"
-    again = "" if which == "last" else " and best == best"
+    again = "" if reduction.takes_last else " and best == best"
     return f"{value} {sign} best or ({value} != {value}{again})"
 
 
 def has_key(reduction: Reduction) -> bool:
     """Whether a running value is better kept as an integer that orders floats and NaN."""
-    return reduction.function in ("max", "min") and reduction.dtype.is_float
+    is_choice = reduction.function in ("max", "min") and reduction.position is None
+    return is_choice and reduction.dtype.is_float
 
 
 def as_key(reduction: Reduction, value: str) -> str:
@@ -50,9 +48,7 @@ def as_key(reduction: Reduction, value: str) -> str:
 
 def identity_text(reduction: Reduction) -> str:
     """The value that changes nothing. A literal: it belongs to the function."""
-    function = reduction.function.split(" ")[0]
-    identity = Scalar.of(reduction_identity(function, reduction.dtype), reduction.dtype)
-    bits = int.from_bytes(identity.bits, "little")
+    bits = int.from_bytes(reduction.identity.bits, "little")
     if not bits:
         return zero(reduction.dtype)
     if reduction.dtype is DType.BOOL:

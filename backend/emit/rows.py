@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from satura.backend.cache_lines import CACHE_LINE, whole_lines
 from satura.backend.emit.accumulators import Accumulator
-from satura.backend.emit.body import Arguments, Block, BodyText, Code
+from satura.backend.emit.body import Arguments, Block, BodyText, Level
+from satura.backend.emit.code import Code
 from satura.backend.emit.column_sums import column_sum_lines
 from satura.backend.emit.kept_values import DEAR, KeptValues
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
@@ -64,7 +65,7 @@ class _Rows:
             self.extents.append(self.arguments.new(-(-self.length // self.block)))
         self.body = BodyText(
             self.nest, self.outer[: form.outer], self.middle, "i", self.arguments,
-            "start" if self.column else None, 3 if self.column else 1,
+            "start" if self.column else None, Level.INNER if self.column else Level.ROW,
         )  # fmt: skip
         self.lanes = host_target().lanes
         plain = not (self.column or self.middle or self.nest.clips)
@@ -268,7 +269,7 @@ class _Rows:
     def _is_dear(self, targets: Sequence[int]) -> bool:
         """Whether what an element costs is worth a loop of its own for the last ones."""
         needed = needed_values(self.nest.values, targets, self.given)
-        moving = (index for index in needed if self.body.levels[index] == 3)
+        moving = (index for index in needed if self.body.levels[index] is Level.INNER)
         return sum(FLOPS.get(self.nest.values[index].op, 0.0) for index in moving) >= DEAR
 
     def _is_searched(self, reductions: Sequence[Reduction]) -> bool:
@@ -282,7 +283,7 @@ class _Rows:
         level = self.body.levels[self.nest.result]
         middles = range(self.form.outer, self.form.outer + self.form.middle)
         reads_middle = reads_loops(self.nest, self.nest.result, middles)
-        if reads_middle or (not self.column and level == 3):
+        if reads_middle or (not self.column and level is Level.INNER):
             return [*before, *block.row, *self._loops(block, block.inner)]
         if block.inner:
             inner = [f"for i in range({self._width()}):", *indent(1, block.inner)]
@@ -338,7 +339,7 @@ class _Rows:
         found: list[int] = []
         for index in range(len(self.nest.values)):
             value = self.nest.values[index]
-            if self.body.levels[index] < 3 or value.op in ("reduced", "load"):
+            if self.body.levels[index] < Level.INNER or value.op in ("reduced", "load"):
                 continue
             if index in self.given or self.kept.moves(index) or cost(self.nest, index) < CHEAP:
                 continue

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from satura.backend.emit.alone import named_code, tensor_words
-from satura.backend.emit.body import Code
+from satura.backend.emit.code import Code
 from satura.backend.emit.text import indent, op_text, report_text
 from satura.backend.lower.body import Pointer, Value
 from satura.backend.lower.walk import shape_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
-from satura.rewrite.ops.indexing import COMBINED
+from satura.rewrite.ops.reductions import STEPS
 from satura.rewrite.types.attributes import ReduceFn
 
 _BITS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
@@ -25,10 +25,10 @@ def scatter_code(schedule: Schedule, dispatch: Dispatch, name: str) -> Code:
     assert isinstance(f, ReduceFn)
     (places, width), (count,) = shape_of(schedule, x), shape_of(schedule, indices)
     dtype, size = node.type.dtype, node.type.dtype.itemsize
-    kind = dtype.value if f.name in COMBINED else _BITS[size]
+    kind = dtype.value if f.name in STEPS else _BITS[size]
     new = f"read_{kind}(source, at)"
-    if f.name in COMBINED:
-        new = op_text(Value(COMBINED[f.name], dtype), [f"get_{kind}(target, at)", new])
+    if f.name in STEPS:
+        new = op_text(Value(STEPS[f.name], dtype), [f"get_{kind}(target, at)", new])
     lines = [
         "first = places * thread // threads",
         "end = places * (thread + 1) // threads",

@@ -47,9 +47,7 @@ def search_lines(
 
 def _of_block(number: int, row: Accumulator) -> Accumulator:
     """What is kept of a block: its best element, not where that is."""
-    function, _ = row.reduction.function.split(" ")
-    plain = replace(row.reduction, function=function, position=None)
-    return Accumulator(plain, f"b{number}", None, False)
+    return Accumulator(replace(row.reduction, position=None), f"b{number}", None, False)
 
 
 def _loop(lines: Sequence[str]) -> list[str]:

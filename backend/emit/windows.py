@@ -15,7 +15,8 @@ from itertools import product
 from math import prod
 
 from satura.backend.cache_lines import whole_lines
-from satura.backend.emit.body import Arguments, BodyText, Code
+from satura.backend.emit.body import Arguments, BodyText, Level
+from satura.backend.emit.code import Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import identity_text, reads_loops, step_text
 from satura.backend.emit.text import indent
@@ -169,7 +170,7 @@ class _Windows:
         self.gathered: dict[_Key, str] = {}
         self.body = BodyText(
             nest, self.outer, ["step", *(f"j{axis}" for axis in range(len(self.taps)))], "i",
-            self.arguments, reduced_level=3, page=self._page,
+            self.arguments, reduced_level=Level.INNER, page=self._page,
         )  # fmt: skip
         operand = nest.values[self.reduction.operand]
         self.fused = (
@@ -256,7 +257,7 @@ class _Windows:
         self.before += block.middle
         self.inner += block.inner
         for index, name in block.names.items():
-            if self.body.levels[index] > 1 and index not in (given or {}):
+            if self.body.levels[index] > Level.ROW and index not in (given or {}):
                 self.known.setdefault(self._key(index, place), name)
         return [block.names[target] for target in targets]
 

@@ -81,7 +81,7 @@ def _module(function: FunctionType, symbol: str, passes: type[_Passes]) -> llvm.
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _OneTypeEach(AnalysisPass):
-    """Raises TypingError where a variable gets values of several types.
+    """Raise TypingError where a variable gets values of several types.
 
     Numba would give such a variable a type that holds them all, if not exactly: 64-bit integers
     with and without sign become floats.
@@ -128,7 +128,7 @@ class _PassesWithSSA(_Passes):
 
     chosen = (
         TranslateByteCode, FixupArgs, IRProcessing, ReconstructSSA, NopythonTypeInference,
-        PreLowerStripPhis, NativeLowering, NoPythonBackend,
+        PreLowerStripPhis, _OneTypeEach, NativeLowering, NoPythonBackend,
     )  # fmt: skip
 
 

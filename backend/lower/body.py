@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from satura.rewrite.ops.reductions import reduction_identity
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 
 Region = tuple[str, int]  # "buffer" with a node, "constant" with a number of the store,
@@ -94,9 +96,9 @@ class Clip:
 class Reduction:
     """`function` over all reduced loops of value `operand`, accumulated in its compute type.
 
-    `function` is sum, prod, max or min, or `max index`, `min index` (the first best) and
-    `max last`, `min last` (the last best) of `position`. `fill`, a value over the outer loops,
-    is combined where the clips leave something out.
+    `function` is sum, prod, max or min. With `position`, a value, the result is the position of the
+    first element that max or min gives, or of the last one where `takes_last`. `fill`, a value over
+    the outer loops, is combined where the clips leave something out.
     """
 
     function: str
@@ -104,6 +106,12 @@ class Reduction:
     operand: int
     position: int | None = None
     fill: int | None = None
+    takes_last: bool = False
+
+    @property
+    def identity(self) -> Scalar:
+        """The value that changes nothing."""
+        return Scalar.of(reduction_identity(self.function, self.dtype), self.dtype)
 
 
 @dataclass(frozen=True)
@@ -155,7 +163,8 @@ class Nest:
         if self.values[most].op != "reduced":
             return False
         reduction = self.reductions[self.values[most].literal]
-        return reduction.function == "max" and reduction.operand == one
+        is_maximum = reduction.function == "max" and reduction.position is None
+        return is_maximum and reduction.operand == one
 
     def with_loops(
         self,

@@ -24,7 +24,7 @@ def filled(walk: Walk, mask: int, value: int, fill: Scalar) -> int:
         for octet, result in enumerate(results):
             if result.tobytes() == fill.bits:
                 return _read_as(walk, mask, value, octet)
-    return walk.filled(mask, value, walk.scalar(fill), fill.dtype)
+    return walk.value_or(mask, value, walk.scalar(fill), fill.dtype)
 
 
 def _of_octets(walk: Walk, mask: int, value: int) -> Array | None:
@@ -52,6 +52,6 @@ def _read_as(walk: Walk, mask: int, value: int, octet: int) -> int:
     """The same, computed from an octet wherever `mask` does not hold."""
     found = walk.body.values[value]
     if found.op == "load":
-        return walk.filled(mask, value, walk.body.scalar(found.dtype, octet), found.dtype)
+        return walk.value_or(mask, value, walk.body.scalar(found.dtype, octet), found.dtype)
     operands = tuple(_read_as(walk, mask, operand, octet) for operand in found.operands)
     return value if operands == found.operands else walk.add(replace(found, operands=operands))

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from satura.backend.lower.anchors import anchor_of, epilogue_nest
 from satura.backend.lower.body import Access, Nest
-from satura.backend.lower.reductions import anchor_of, epilogue_nest
 from satura.backend.lower.space import space_of
 from satura.backend.lower.walk import Walk, shape_of
 from satura.rewrite.extract.readable import MOST_OF_ALL, MOST_TAPS

@@ -11,10 +11,11 @@ from math import prod
 
 import numpy as np
 
+from satura.backend.lower.anchors import anchor_of, finished_nest, index_paths
 from satura.backend.lower.body import MAX_TAPS, Clip, Nest, Reduction
 from satura.backend.lower.filling import filled
-from satura.backend.lower.space import Space, space_of
-from satura.backend.lower.walk import LoweringError, Walk, refine, shape_of, strides_of
+from satura.backend.lower.space import TAPS, Space, space_of
+from satura.backend.lower.walk import LoweringError, Walk, refine, shape_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.ops import Kind
 from satura.rewrite.ops.reductions import SELECTIONS, reduction_identity
@@ -29,86 +30,12 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.constant import Scalar  # fmt: skip
 from satura.rewrite.types.dims import Dim, is_one
-from satura.rewrite.types.index_map import Index, push
+from satura.rewrite.types.index_map import Index, variable_name
 from satura.rewrite.types.tensor_type import DType
 
-MAX_STEPS = 25  # taps times depth of a convolution that asks per tap what lies outside
-
-
-def anchor_of(dispatch: Dispatch) -> int:
-    if dispatch.anchor is None:
-        raise LoweringError(f"the {dispatch.form.value} dispatch of %{dispatch.root} has no anchor")
-    return dispatch.anchor
-
-
-def index_paths(
-    schedule: Schedule, dispatch: Dispatch, start: dict[int, Index], full: Index | None,
-    ranges: dict[str, Dim],
-) -> dict[int, Index]:  # fmt: skip
-    """The index at which every node that depends on the anchor has its element.
-
-    `start` says it for the anchors. A broadcast leads back to the space's own index, `full`.
-    """
-    nodes = schedule.program.nodes
-    paths = dict(start)
-    for index in dispatch.nodes:
-        node = nodes[index]
-        if index in paths:
-            continue
-        before = [operand for operand in node.operands if operand in paths]
-        if not before:
-            continue
-        if node.op.kind is Kind.ELEMENTWISE:
-            paths[index] = paths[before[0]]
-        elif node.op.name == "broadcast" and full is not None:
-            paths[index] = full
-        elif node.op.name in ("transpose", "reshape"):
-            source = nodes[before[0]].type.shape
-            paths[index] = push(
-                node.op.name, node.attributes, paths[before[0]], node.type.shape, source, ranges
-            )
-        else:
-            raise LoweringError(f"%{index} = {node} does not fit after its dispatch's anchor")
-    return paths
-
-
-def _finish(
-    schedule: Schedule, dispatch: Dispatch, walk: Walk, reduced: int,
-    reductions: list[Reduction], clips: list[Clip],
-) -> Nest:  # fmt: skip
-    """The nest whose result is the dispatch's root.
-
-    A reduction of no elements reads none: its operand is the value that changes nothing, so that
-    no load of it, say of an index, is moved before a loop that never runs.
-    """
-    if not all(walk.ranges[name] for name in walk.loops[len(walk.loops) - reduced :]):
-        reductions = [replace(each, operand=_identity_of(walk, each)) for each in reductions]
-    root = schedule.program.nodes[dispatch.root]
-    index = walk.paths[dispatch.root]
-    result = walk.value(dispatch.root, index)
-    strides = strides_of(schedule, dispatch.target)
-    place = walk.place(dispatch.target, strides, index, root.type.dtype.itemsize)
-    return Nest(
-        tuple(walk.ranges[name] for name in walk.loops), reduced, tuple(walk.body.values),
-        tuple(reductions), tuple(clips), place, result, root.type.dtype,
-    )  # fmt: skip
-
-
-def _identity_of(walk: Walk, reduction: Reduction) -> int:
-    function = reduction.function.split(" ")[0]
-    return walk.scalar(Scalar.of(reduction_identity(function, reduction.dtype), reduction.dtype))
-
-
-def epilogue_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
-    """What follows the dispatch's anchor, over all axes of the anchor's result."""
-    anchor = anchor_of(dispatch)
-    outer = space_of(shape_of(schedule, anchor))
-    walk = Walk(
-        schedule, dispatch.operands, {v.name: v.length for v in outer.variables}, keep_units=True
-    )
-    walk.paths = index_paths(schedule, dispatch, {anchor: outer.index}, None, outer.ranges)
-    walk.anchored[anchor] = walk.accumulator(schedule.program.nodes[anchor].type.dtype)
-    return _finish(schedule, dispatch, walk, 0, [], [])
+# Taps times depth of a convolution that asks per tap what lies outside: its text is written out.
+# More of them are loops, which are clipped instead.
+MAX_STEPS = 25
 
 
 def row_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
@@ -157,14 +84,13 @@ def _rows(
             walk.anchored[index] = walk.reduced(number, dtype)
         else:
             assert isinstance(last[0], Count)
-            which = "last" if last[0].value else "index"
-            position = walk.position(space.index[axes[0]])
+            position, takes_last = walk.position(space.index[axes[0]]), bool(last[0].value)
             reductions.append(
-                Reduction(f"{function.name} {which}", dtype.compute, operand, position)
+                Reduction(function.name, dtype.compute, operand, position, takes_last=takes_last)
             )
             walk.anchored[index] = walk.reduced(number, DType.I64)
     reduced = sum(not is_one(variable.length) for variable in gone)
-    return walk, _finish(schedule, dispatch, walk, reduced, reductions, [])
+    return walk, finished_nest(schedule, dispatch, walk, reduced, reductions, [])
 
 
 def window_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
@@ -176,23 +102,18 @@ def window_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     dtype = node.type.dtype
     source = node.operands[0]
     outer = space_of(shape_of(schedule, anchor))
-    taps = space_of(window.sizes, "$t")
+    taps = space_of(window.sizes, TAPS)
     walk = _walk_around_anchor(schedule, dispatch, outer, taps)
     identity = _is_identity(window.fill, function.name, dtype)
-    skip = identity or function.name in SELECTIONS
-    skip = skip and not _is_unrolled(window, shape_of(schedule, anchor), 1)
+    may_skip = identity or function.name in SELECTIONS
+    skip = may_skip and not _is_unrolled(window, shape_of(schedule, anchor), 1)
     reader = _WindowReader(walk, window, outer.index, taps.index, skip)
-    extents = shape_of(schedule, source)
-    position = reader.positions(extents)
-    mask = reader.mask
-    operand = walk.value(source, position, mask)
-    fill = reader.fill_value(dtype)
-    if mask is not None and not _is_zero(window.fill):
-        operand = walk.filled(mask, operand, fill, dtype)
-    clipped_fill = fill if reader.clips and not identity else None
-    reduction = Reduction(function.name, dtype.compute, operand, fill=clipped_fill)
+    position = reader.positions(shape_of(schedule, source))
+    operand = _seen(schedule, dispatch, reader, source, position)
+    fill = walk.scalar(window.fill) if reader.clips and not identity else None
+    reduction = Reduction(function.name, dtype.compute, operand, fill=fill)
     walk.anchored[anchor] = walk.reduced(0, dtype)
-    return _nest_around_anchor(schedule, dispatch, walk, outer, taps, [reduction], reader.clips)
+    return _nest_around_anchor(schedule, dispatch, walk, taps, [reduction], reader.clips)
 
 
 def contraction_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
@@ -206,7 +127,7 @@ def contraction_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
 def _matmul(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Nest:
     x, y = node.operands
     outer = space_of(shape_of(schedule, anchor))
-    inner = space_of(shape_of(schedule, x)[-1:], "$t")
+    inner = space_of(shape_of(schedule, x)[-1:], TAPS)
     walk = _walk_around_anchor(schedule, dispatch, outer, inner)
     *batch, row, column = outer.index
     (k,) = inner.index
@@ -216,7 +137,7 @@ def _matmul(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> 
     product = walk.apply("mul", dtype.compute, first, second)
     walk.anchored[anchor] = walk.reduced(0, dtype)
     reduction = Reduction("sum", dtype.compute, product)
-    return _nest_around_anchor(schedule, dispatch, walk, outer, inner, [reduction], [])
+    return _nest_around_anchor(schedule, dispatch, walk, inner, [reduction], [])
 
 
 def _conv(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Nest:
@@ -228,26 +149,23 @@ def _conv(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Ne
     width = shape[-1] // groups.count
     outer = space_of(shape)
     if groups.count > 1 and width > 1:
-        outer = outer.split(f"${len(shape) - 1}", width)
-    inner = space_of((*window.sizes, kernel[-2]), "$t")
+        outer = outer.split(variable_name(len(shape) - 1), width)
+    inner = space_of((*window.sizes, kernel[-2]), TAPS)
     walk = _walk_around_anchor(schedule, dispatch, outer, inner)
-    skip = _is_zero(window.fill) and _is_finite(schedule, w)
-    skip = skip and not _is_unrolled(window, shape, kernel[-2])
+    may_skip = _is_zero(window.fill) and _is_finite(schedule, w)
+    skip = may_skip and not _is_unrolled(window, shape, kernel[-2])
     *taps, channel = inner.index
     reader = _WindowReader(walk, window, outer.index[1:-1], tuple(taps), skip)
     positions = reader.positions(shape_of(schedule, x)[1:-1])
     group = _group_index(outer, len(shape) - 1, groups.count, width)
-    seen = walk.value(x, (outer.index[0], *positions, group * kernel[-2] + channel), reader.mask)
+    at = (outer.index[0], *positions, group * kernel[-2] + channel)
+    seen = _seen(schedule, dispatch, reader, x, at)
     dtype = node.type.dtype
-    # A masked load gives 0, but not what is computed from one.
-    computed = schedule.program.nodes[x].op.kind is Kind.ELEMENTWISE and x not in dispatch.operands
-    if reader.mask is not None and (computed or not _is_zero(window.fill)):
-        seen = filled(walk, reader.mask, seen, window.fill)
     weight = walk.value(w, (*taps, channel, outer.index[-1]))
     product = walk.apply("mul", dtype.compute, seen, weight)
     walk.anchored[anchor] = walk.reduced(0, dtype)
     reduction = Reduction("sum", dtype.compute, product)
-    return _nest_around_anchor(schedule, dispatch, walk, outer, inner, [reduction], reader.clips)
+    return _nest_around_anchor(schedule, dispatch, walk, inner, [reduction], reader.clips)
 
 
 def _group_index(outer: Space, axis: int, count: int, width: int) -> Dim:
@@ -268,11 +186,11 @@ def _walk_around_anchor(schedule: Schedule, dispatch: Dispatch, outer: Space, in
 
 
 def _nest_around_anchor(
-    schedule: Schedule, dispatch: Dispatch, walk: Walk, outer: Space, inner: Space,
+    schedule: Schedule, dispatch: Dispatch, walk: Walk, inner: Space,
     reductions: list[Reduction], clips: list[Clip],
 ) -> Nest:  # fmt: skip
     reduced = sum(not is_one(variable.length) for variable in inner.variables)
-    return _finish(schedule, dispatch, walk, reduced, reductions, clips)
+    return finished_nest(schedule, dispatch, walk, reduced, reductions, clips)
 
 
 class _WindowReader:
@@ -300,7 +218,7 @@ class _WindowReader:
             result.append(position)
             if not self.window.lo[axis] and not self.window.hi[axis]:
                 continue
-            name = f"$t{axis}"
+            name = f"{TAPS}{axis}"
             if self.skip and name in self.walk.loops:
                 loop = self.walk.loops.index(name)
                 start = self.walk.position(origin)
@@ -313,9 +231,18 @@ class _WindowReader:
                 self.mask = self.walk.both(self.mask, guard)
         return tuple(result)
 
-    def fill_value(self, dtype: DType) -> int:
-        """The window's fill as a value."""
-        return self.walk.scalar(self.window.fill)
+
+def _seen(
+    schedule: Schedule, dispatch: Dispatch, reader: _WindowReader, operand: int, at: Index
+) -> int:
+    """The element of the operand at an index that the window reads: outside, its fill."""
+    value = reader.walk.value(operand, at, reader.mask)
+    # A masked load gives 0, but not what is computed from one.
+    is_elementwise = schedule.program.nodes[operand].op.kind is Kind.ELEMENTWISE
+    is_computed = is_elementwise and operand not in dispatch.operands
+    if reader.mask is None or (_is_zero(reader.window.fill) and not is_computed):
+        return value
+    return filled(reader.walk, reader.mask, value, reader.window.fill)
 
 
 def _is_unrolled(window: Window, shape: tuple[int, ...], depth: int) -> bool:

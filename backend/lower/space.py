@@ -12,7 +12,9 @@ from functools import cached_property
 from itertools import pairwise
 
 from satura.rewrite.types.dims import Dim, SymbolicDim, is_one, symbol
-from satura.rewrite.types.index_map import Index, row_major
+from satura.rewrite.types.index_map import VARIABLE, Index, row_major
+
+TAPS = f"{VARIABLE}t"  # what the names of variables that are reduced begin with
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ def _value(variable: Range) -> Dim:
     return symbol(variable.name) + variable.start
 
 
-def space_of(shape: Sequence[int], prefix: str = "$") -> Space:
+def space_of(shape: Sequence[int], prefix: str = VARIABLE) -> Space:
     """The whole space over `shape`, one variable per axis."""
     axes = tuple((Range(f"{prefix}{axis}", 0, n),) for axis, n in enumerate(shape))
     return Space(axes, tuple((n,) for n in shape))

@@ -32,7 +32,7 @@ from satura.rewrite.types.dims import (
     static,
     symbol,
 )
-from satura.rewrite.types.index_map import Index, bounds, offset, pull, row_major
+from satura.rewrite.types.index_map import Index, bounds, is_variable, offset, pull, row_major
 from satura.rewrite.types.tensor_type import DType
 
 Mask = int | None
@@ -135,7 +135,7 @@ class Walk:
             operands = tuple(sorted(operands, key=lambda operand: self._keys[operand]))
         return self.add(Value(op, dtype, operands))
 
-    def filled(self, mask: int, value: int, fill: int, dtype: DType) -> int:
+    def value_or(self, mask: int, value: int, fill: int, dtype: DType) -> int:
         """`value` where `mask` holds, else the scalar `fill`."""
         found = self.body.values[value]
         if found.op == "load" and found.operands == (mask,):
@@ -166,7 +166,7 @@ class Walk:
         be so for every other size.
         """
         assert isinstance(extent, int)
-        top, bottom = bounds(position, self.ranges)
+        bottom, top = bounds(position, self.ranges)
         if isinstance(top, int) and isinstance(bottom, int):
             if bottom >= 0 and not may_pass and top < extent:
                 return True
@@ -179,7 +179,7 @@ class Walk:
         return self.add(Value("inside", DType.BOOL, operands))
 
     def _cut(self, position: Dim, extent: int) -> None:
-        """Raises Straddle when one loop variable decides the guard."""
+        """Raise Straddle when one loop variable decides the guard."""
         if not isinstance(position, SymbolicDim):
             return
         moving = [(monomial, factor) for monomial, factor in position.terms if monomial]
@@ -187,7 +187,7 @@ class Walk:
             return
         ((name,), factor) = moving[0]
         constant = sum(factor for monomial, factor in position.terms if not monomial)
-        if isinstance(name, Quotient) or not name.startswith("$"):
+        if isinstance(name, Quotient) or not is_variable(name):
             return
         if factor > 0:
             cuts = [-((constant - edge) // factor) for edge in (0, extent)]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from satura.backend.emit.body import Code, KernelForm
+from satura.backend.emit.code import Code, KernelForm
 
 _COMPILATION = 0.1  # seconds of a processor per kernel
 _CALLS = 20_000  # that a compilation is for, or
@@ -99,6 +99,6 @@ def _moved_users(
             others = [each for each in options[number] if each.text != text and each.text in kept]
             if not others:
                 return inf, text, {}
-            moved[number] = min(others, key=lambda each: each.more)
-            cost += moved[number].more - code.more
+            moved[number] = min(others, key=lambda each: each.extra_cycles)
+            cost += moved[number].extra_cycles - code.extra_cycles
     return cost, text, moved

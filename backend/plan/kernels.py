@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 
 from satura.backend.constants import ConstantStore, fold_constants
 from satura.backend.contraction.call import ContractionForm, contraction_code
 from satura.backend.contraction.recurrence_call import recurrence_code
 from satura.backend.contraction.winograd_call import winograd_code
-from satura.backend.emit.body import Code, KernelForm
+from satura.backend.emit.code import Code, KernelForm
 from satura.backend.emit.convolved_planes import convolved_plane_code
 from satura.backend.emit.first_places import first_places_code
 from satura.backend.emit.loops import LoopForm, loop_code
@@ -28,6 +28,11 @@ from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
 
 LONGEST_NAME = 4  # ops
+ALONE: Mapping[str, Callable[[Schedule, Dispatch, str], Code]] = {
+    "scatter": scatter_code,
+    "first_places": first_places_code,
+}
+"""The kernels of ops that nothing fuses with, but for a recurrence, whose weights are packed."""
 
 
 def kernel_codes(
@@ -80,7 +85,9 @@ def kernel_code(
         op = schedule.program.nodes[dispatch.root].op.name
         if op == "recurrence":
             return recurrence_code(schedule, dispatch, threads, store, name)
-        return (scatter_code if op == "scatter" else first_places_code)(schedule, dispatch, name)
+        if op not in ALONE:
+            raise LoweringError(f"op {op} has no kernel: give it one in ALONE of {__name__}")
+        return ALONE[op](schedule, dispatch, name)
     if dispatch.form is Form.CONTRACTION:
         code = winograd_code(schedule, dispatch, threads, store, name, any_sizes)
         if code is None:

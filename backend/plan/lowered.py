@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from satura.backend.constants import ConstantStore
-from satura.backend.emit.body import Code
+from satura.backend.emit.code import Code
 from satura.backend.jit.machine_code import KernelSource, compile_all
 from satura.backend.lower.body import Pointer
 from satura.backend.plan.buffers import Lifetime, lifetimes, plan_arena

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 class Runnable:
     """What can be called. It may be called from several threads at once."""
 
-    _kernels: Part
+    _part: Part
 
     @cached_property
     def inputs(self) -> dict[str, TensorType]:
         """Types of the inputs by name, in call order."""
-        return dict(self._kernels.inputs)
+        return dict(self._part.inputs)
 
     @cached_property
     def outputs(self) -> dict[str, TensorType]:
         """Types of the outputs by name. Raises CallError where there are some for each value of an
         input."""
-        return dict(self._kernels.outputs)
+        return dict(self._part.outputs)
 
     @cached_property
     def _has_sequences(self) -> bool:
@@ -43,7 +43,7 @@ class Runnable:
     @property
     def deciding(self) -> tuple[str, ...]:
         """The inputs that are known to decide shapes by their values, in call order."""
-        return self._kernels.deciding
+        return self._part.deciding
 
     @property
     def cache(self) -> tuple[ClassReport, ...]:
@@ -52,18 +52,18 @@ class Runnable:
         For all sizes of a class the same kernels serve, and nothing is compiled. Each says which
         facts make a class, how often it was met, and what kept its first sizes from another one.
         """
-        return self._kernels.classes
+        return self._part.classes
 
     @property
     def symbols(self) -> tuple[frozenset[str], ...]:
         """The names of the sizes that `prepare` takes: those of the program, and where the model
         declares further ones, all of these. Raises CallError as `outputs` does."""
-        return tuple(self._kernels.program.sizes)
+        return tuple(self._part.program.sizes)
 
     @property
     def threads(self) -> int:
         """How many threads a call runs on."""
-        return self._kernels.threads
+        return self._part.threads
 
     def __repr__(self) -> str:
         names = ", ".join(self.deciding)
@@ -90,9 +90,9 @@ class Runnable:
         if self._has_sequences:
             arguments = with_members(arguments, self.inputs)
         try:
-            return self._kernels.run(as_arrays(arguments), out)
+            return self._part.run(as_arrays(arguments), out)
         except ProgramError as error:
-            raise CallError(f"the program does not run at these sizes: {error}") from None
+            raise _error_at("these sizes", error) from None
 
     async def run_async(
         self, arguments: Mapping[str, object] | Sequence[object] | Array = (), *more: object,
@@ -122,9 +122,9 @@ class Runnable:
                 raise CallError(f"input {name!r} must be a NumPy array to be bound")
             refuse_masked(name, array)
         try:
-            return self._kernels.bind(arguments, out)
+            return self._part.bind(arguments, out)
         except ProgramError as error:
-            raise CallError(f"the program does not run at these sizes: {error}") from None
+            raise _error_at("these sizes", error) from None
 
     def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
         """Call by position, by keyword, or mixed: the output's array, or a tuple of several.
@@ -145,23 +145,23 @@ class Runnable:
             raise CallError(f"sizes are a dict by name, or several, not {type(sizes).__name__}")
         for each in several:
             check_named(each, "sizes")
-            program = self._kernels.program
-            symbols = open_sizes(program.inputs.values())
+            program = self._part.program
+            names = sorted(open_sizes(program.inputs.values()))
             unknown = [name for name in each if all(name not in some for some in program.sizes)]
             if unknown:
-                raise CallError(f"there is no size {unknown[0]!r}; the sizes are {sorted(symbols)}")
+                raise CallError(f"there is no size {unknown[0]!r}; the sizes are {names}")
             if set(each) not in program.sizes:
-                raise CallError(f"prepare needs a size for each of {sorted(symbols)}, got {each}")
+                raise CallError(f"prepare needs a size for each of {names}, got {each}")
             if not all(_is_size(size) for size in each.values()):
                 raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")
             try:
                 program.prepare(tuple((name, index(each[name])) for name in sorted(each)))
             except ProgramError as error:
-                raise CallError(f"the program does not run at {each}: {error}") from None
+                raise _error_at(str(each), error) from None
 
     def release(self) -> None:
         """Give back memory that no call uses at the moment; later calls take what they need."""
-        self._kernels.release()
+        self._part.release()
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled: kernels are machine code of this process."""
@@ -200,6 +200,11 @@ class Runnable:
         if len(arguments) > len(names):
             raise CallError(f"{len(arguments)} arguments for the {len(names)} inputs {list(names)}")
         return dict(zip(names, arguments, strict=False))
+
+
+def _error_at(sizes: str, error: ProgramError) -> CallError:
+    """What a program refuses as an error of the call."""
+    return CallError(f"the program does not run at {sizes}: {error}")
 
 
 def _is_size(size: object) -> bool:

@@ -8,7 +8,15 @@ from functools import reduce
 from math import gcd, prod
 from operator import and_
 
-from satura.rewrite.types.dims import Atom, Dim, Quotient, SymbolicDim, exact_quotient, monomials_of
+from satura.rewrite.types.dims import (
+    Atom,
+    Dim,
+    Quotient,
+    SymbolicDim,
+    exact_quotient,
+    monomials_of,
+    of_atom,
+)
 
 Interval = tuple[int | None, int | None]
 """The least and the largest value; None where there is no such number."""
@@ -65,7 +73,7 @@ class Bounds:
         for atom in common.elements():
             least, _ = self._of(atom)
             if least is not None and least > 0:
-                divided = exact_quotient(dim, SymbolicDim((((atom,), 1),)))
+                divided = exact_quotient(dim, of_atom(atom))
                 if not isinstance(divided, SymbolicDim):
                     return dim, False
                 dim = divided

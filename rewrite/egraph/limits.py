@@ -22,14 +22,14 @@ class Limits:
     gainless: int = 1
 
     def __new__(cls, *limits: int, **named: int) -> Limits:
-        """Raises CallError for a limit that there is not."""
+        """Raise CallError for a limit that there is not."""
         known = list(cls.__dataclass_fields__)
         for name in named.keys() - known:
             raise CallError(f"there is no limit {name!r}; the limits are {', '.join(known)}")
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        """Raises CallError for what is not a number of rounds, e-nodes or times."""
+        """Raise CallError for what is not a number of rounds, e-nodes or times."""
         for name, limit in [*vars(self).items()]:
             number = as_number(limit)
             if number is None or number < 0:

@@ -7,13 +7,15 @@ little: what several candidates read is paid once. Extractors know nothing else 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
 DEAREST = 1e250
 """The most that a candidate may cost: those of a graph can be added up, and with repetitions."""
+NOISE = 1e-9
+"""The share of a cost below which a gain is noise of floating point."""
 
 
 @dataclass(frozen=True)
@@ -62,41 +64,6 @@ class ChoiceGraph:
             tuple(dict.fromkeys([leaf for k in candidates for leaf in leaves[k]]))
             for candidates in self.candidates
         )
-
-    def nearby(self, classes: Iterable[int]) -> set[int]:
-        """Some classes, those that read them or are read by them, and what else reads the latter:
-        where other picks for some may make others worth while."""
-        found: set[int] = set()
-        for cls in classes:
-            found.add(cls)
-            found.update(self.users[cls])
-            for leaf in self.readable[cls]:
-                found.add(leaf)
-                found.update(self.users[leaf])
-        return found
-
-    def looks(
-        self, classes: Sequence[int], own: Sequence[float], uses: Sequence[int]
-    ) -> dict[int, int]:
-        """A number for each of some classes, the same in equal places of equal layers.
-
-        It counts what its candidates cost, what its pick costs, `own`, and how many read it,
-        `uses`; and the same of the computed classes that could read it.
-        """
-        prices = self._prices
-        users = {cls: [user for user in self.users[cls] if uses[user]] for cls in classes}
-        # Hashes of numbers are the same in every process.
-        alone = {
-            cls: hash((prices[cls], own[cls], uses[cls]))
-            for cls in {*classes}.union(*users.values())
-        }
-        return {cls: hash((alone[cls], *sorted([alone[u] for u in users[cls]]))) for cls in classes}
-
-    @cached_property
-    def _prices(self) -> tuple[int, ...]:
-        """A number for the costs of the candidates of each class."""
-        costs = self.costs
-        return tuple(hash(tuple([costs[k] for k in ks])) for ks in self.candidates)
 
     def needed(self, picks: Mapping[int, int]) -> dict[int, int]:
         """The part of `picks`, candidates by class, that the goals need; in depth-first order."""

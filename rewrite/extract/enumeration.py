@@ -14,6 +14,7 @@ from math import inf
 from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.extract.choice_graph import NOISE
 from satura.rewrite.extract.combine import MAX_NODES
 from satura.rewrite.extract.cost import copy_seconds
 from satura.rewrite.extract.folding import Folding
@@ -33,7 +34,6 @@ _VIEW = Fused.VIEW.value
 _VIEWING = (Kind.ELEMENTWISE, Kind.REDUCTION)
 _SPECIAL = (_ROW, *ANCHORED)
 _MOVING = ("reshape", "transpose")
-IMPROVEMENT = 1e-9  # relative; smaller gains are noise of floating point
 
 Found: TypeAlias = Instance | Fragment
 
@@ -115,7 +115,7 @@ class Enumeration:
         # No cycle can close here: a class never costs less than what it reads, and costs only
         # fall, so reading what depends on this class cannot be cheaper than what it has.
         own = seconds - given
-        if below + own < self._total[cls] * (1 - IMPROVEMENT):
+        if below + own < self._total[cls] * (1 - NOISE):
             self._own[cls], self._total[cls], self.best[cls] = own, below + own, leaves
             self._closure[cls] = bits | 1 << cls
         return below
@@ -238,7 +238,7 @@ class Enumeration:
             return self._keep_wide(kept, found, price, width)
         options = self.options[cls]
         held = options.get(kept)
-        if held is not None and price >= held[0] * (1 - IMPROVEMENT):
+        if held is not None and price >= held[0] * (1 - NOISE):
             return False
         is_rival = template.inner is not None and kind is None
         if is_rival and self._is_outdone(found, price):
@@ -298,10 +298,10 @@ class Enumeration:
             rivals = [each for each in options if isinstance(each, tuple) and each[0] == kept]
             if len(rivals) >= width:
                 dearest = max(rivals, key=lambda each: options[each][0])
-                if price >= options[dearest][0] * (1 - IMPROVEMENT):
+                if price >= options[dearest][0] * (1 - NOISE):
                     return False
                 del options[dearest]
-        elif price >= held[0] * (1 - IMPROVEMENT):
+        elif price >= held[0] * (1 - NOISE):
             return False
         options[key] = (price, found)
         return held is None or held[1] is not found

@@ -15,13 +15,12 @@ from importlib.util import find_spec
 from itertools import combinations
 
 from satura.rewrite.errors import CallError
-from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
+from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Result
 from satura.rewrite.extract.landmarks import Landmarks, landmarks
 from satura.rewrite.extract.local_search import local_search
 
 NODES = 10_000  # of branch and bound; a limit of time would make results depend on the machine
 SMALL = 5  # classes that read each other of which all subsets get a row
-OPTIMAL = 1e-9  # relative
 TOLERANCE = 1e-6  # of a linear program's optimum, relative
 
 
@@ -33,7 +32,7 @@ def exact(graph: ChoiceGraph) -> Result:
     start = local_search(graph)
     found = landmarks(graph)
     best = replace(start, bound=found.bound)
-    if best.gap <= OPTIMAL:
+    if best.gap <= NOISE:
         return replace(best, bound=best.cost)
     return _Model(graph, found, best).solved()
 
@@ -47,7 +46,7 @@ def relax(graph: ChoiceGraph) -> Result:
     start = local_search(graph)
     found = landmarks(graph)
     best = replace(start, bound=found.bound)
-    if best.gap <= OPTIMAL or not find_spec("scipy"):
+    if best.gap <= NOISE or not find_spec("scipy"):
         return best
     return replace(best, bound=max(best.bound, _Model(graph, found, best).relaxation()))
 
@@ -59,7 +58,7 @@ class _Model:
         self.graph = graph
         self.start = start
         # What makes even the bound dearer than the start is not in a cheaper choice.
-        limit = start.cost * (1 + OPTIMAL) - found.bound
+        limit = start.cost * (1 + NOISE) - found.bound
         usable = [k for k in range(len(graph.homes)) if found.left[k] <= limit]
         self.candidates = _reachable(graph, usable)
         self.column = {k: number for number, k in enumerate(self.candidates)}
@@ -142,7 +141,7 @@ class _Model:
             integrality=[int(in_whole)] * len(self.candidates) + [0] * len(self.needed),
             bounds=Bounds(least, [1.0] * width),
             constraints=LinearConstraint(matrix, [least for _, least in self.rows]),
-            options={"node_limit": NODES, "mip_rel_gap": OPTIMAL},
+            options={"node_limit": NODES, "mip_rel_gap": NOISE},
         )
         found = result.mip_dual_bound if in_whole else result.fun
         bound = float(found) / scale if found is not None else 0.0

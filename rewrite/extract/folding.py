@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf
 
 from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.extract.choice_graph import NOISE
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.types.attributes import is_open
 
@@ -50,7 +51,7 @@ def fold(classes: EClasses, model: CostModel) -> Folding:
                     price = model.constant + sum([prices[operand] for operand in node.operands])
                     if not _is_moved_on(node, nodes):
                         price += kept
-                if price < prices[cls] * (1 - 1e-9):
+                if price < prices[cls] * (1 - NOISE):
                     prices[cls], nodes[cls] = price, node
                     waiting.update(users[cls])
         queue = list(waiting)

@@ -17,16 +17,17 @@ technology mapping (exact area: Mishchenko, Chatterjee, Brayton, IEEE TCAD 26, 2
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
+from functools import cached_property
 from math import inf
 
-from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
+from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Result
 from satura.rewrite.extract.greedy import cheapest_dags, chosen, tree_greedy
+from satura.rewrite.extract.places import looks, nearby, price_lists
 
-MAX_PASSES = 6
+MAX_PASSES = 6  # on the small benchmark models one to three are made
 UPWARDS = 1  # more was never seen to find more, and in large graphs not even this
 LARGE = 3000  # candidates: searching from another start takes more than a quarter of a second
-NEAR = 32  # uses: a bound on what hangs on a pick that takes more to find is not worth it
-LEAST = 1e-9  # relative; smaller gains are noise of floating point
+NEAR = 32  # classes that may be freed with a pick: to look at more costs more than it saves
 WORTH = 1e-5  # relative; a search that gained less is not repeated
 
 
@@ -67,14 +68,14 @@ def improve(
     upwards = 0 if is_short or len(graph.homes) > LARGE else UPWARDS
     # What is chosen reads nothing else, so the picks for the other classes close no cycle.
     search = _Search(graph, {**others, **start.choice}, upwards)
-    place = None if near is None else graph.nearby(near)
+    place = None if near is None else nearby(graph, near)
     for _ in range(1 if is_short else MAX_PASSES):
         total, before = search.total, search.state()
         search.pass_over(place)
         if search.total >= total * (1 - WORTH):
             break
         after = search.state()
-        place = graph.nearby([cls for cls in after if before.get(cls) != after[cls]])
+        place = nearby(graph, [cls for cls in after if before.get(cls) != after[cls]])
     choice = graph.needed(search.picks)
     return Result(choice, graph.cost(choice.values()))
 
@@ -96,10 +97,15 @@ class _Search:
             self.set_pick(cls, candidate)
         for goal in graph.goals:
             self.take((goal,))
-        self.least = LEAST * self.total
+        self.tolerance = NOISE * self.total
+
+    @cached_property
+    def prices(self) -> tuple[int, ...]:
+        """What the candidates of each class cost, as a number."""
+        return price_lists(self.graph)
 
     def is_less(self, cost: float, than: float) -> bool:
-        return cost < than - self.least
+        return cost < than - self.tolerance
 
     def state(self) -> dict[int, tuple[int, bool]]:
         """The pick of every class, and whether it is computed."""
@@ -179,7 +185,7 @@ class _Search:
 
     def choose_again(self, cls: int) -> list[int]:
         """Pick the cheapest candidate of a class, if it is computed; the class if it changed."""
-        candidates, limit = self.graph.candidates[cls], self.total - self.least
+        candidates, limit = self.graph.candidates[cls], self.total - self.tolerance
         return [cls] if self.uses[cls] and self.pick_cheapest(cls, candidates, limit) else []
 
     def choose_without(self, cls: int, other: int) -> bool:
@@ -196,7 +202,7 @@ class _Search:
         leaves = self.graph.leaves
         readers = [k for k in self.graph.candidates[cls] if other in leaves[k]]
         shares = {leaf: self.own[leaf] * (1 - 1 / self.uses[leaf]) for leaf in self.below[cls]}
-        return self.pick_cheapest(cls, readers, self.total - self.least, shares)
+        return self.pick_cheapest(cls, readers, self.total - self.tolerance, shares)
 
     def pick_cheapest(
         self, cls: int, candidates: Sequence[int], limit: float, shares: Mapping[int, float] = {}
@@ -301,15 +307,15 @@ class _Search:
     def try_on(self, classes: Sequence[int], move: Callable[[int], list[int]]) -> None:
         """Try a move on some classes, but of those that look the same, as in equal layers, on none
         after one that failed, unless something has changed around it."""
-        looks = self.graph.looks(classes, self.own, self.uses)
+        found = looks(self.graph, self.prices, classes, self.own, self.uses)
         failed: set[int] = set()
         changed: set[int] = set()
         for cls in classes:
-            look = looks[cls]
+            look = found[cls]
             if look in failed and cls not in changed:
                 continue
             if kept := move(cls):
-                changed |= self.graph.nearby(kept)
+                changed |= nearby(self.graph, kept)
             elif cls not in changed:
                 failed.add(look)
 
@@ -356,14 +362,15 @@ class _Search:
                 self.offer(reader, changed, levels - 1)
 
     def cheapen(self, cls: int, reads: int | None = None, without: int | None = None) -> bool:
-        """Give a class that is not computed its cheapest candidate beside all that is.
+        """Give a class that is not computed its cheapest candidate beside all that is; whether that
+        is another than before.
 
-        Only one that `reads` a class, or below which there is not another, where that is given: for
-        this the new one may be dearer. Whether it is another than before.
+        With `reads`, only candidates that read this class count. With `without`, only those below
+        which that class is not: the cheapest of them is taken, though it may be dearer than before.
         """
         graph, before = self.graph, self.picks[cls]
         if without is None:
-            least = self.own[cls] + self.price_of(self.below[cls], inf) - self.least
+            least = self.own[cls] + self.price_of(self.below[cls], inf) - self.tolerance
             ends: tuple[int, ...] = (cls,)
         else:
             least, ends = inf, (cls, without)

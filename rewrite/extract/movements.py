@@ -21,6 +21,7 @@ from satura.rewrite.types.index_map import (
     pull,
     push,
     row_major,
+    variable_name,
     variables,
 )
 
@@ -51,7 +52,7 @@ def arrival(
         return None
     if inner is None:
         return index
-    last = f"${len(result) + inner}"
+    last = variable_name(len(result) + inner)
     return index if result[inner] == 1 or coefficient(position, last) == 1 else None
 
 
@@ -102,7 +103,7 @@ def _runs_through(steps: tuple[Step, ...]) -> float | None:
     moving = [axis for axis, extent in enumerate(result) if extent != 1]
     if not moving or not prod(result):
         return None
-    last, strides = f"${moving[-1]}", row_major(steps[-1][2])
+    last, strides = variable_name(moving[-1]), row_major(steps[-1][2])
     holding = [at for at, dim in enumerate(index) if last in symbols_of([dim])]
     side_by_side = len(holding) == 1 and index[holding[0]] == symbol(last)
     return prod(result) / result[moving[-1]] if side_by_side and strides[holding[0]] == 1 else None
@@ -119,7 +120,7 @@ def moved_work(
         return NOTHING
     position = offset(index, row_major(result))
     moving = [axis for axis, extent in enumerate(source) if extent != 1]
-    steps = [coefficient(position, f"${axis}") for axis in moving]
+    steps = [coefficient(position, variable_name(axis)) for axis in moving]
     if all(known_at_least(a - b, 1) for a, b in pairwise(steps)):
         return NOTHING
     if steps[-1] == 1:

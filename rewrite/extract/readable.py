@@ -16,6 +16,7 @@ from satura.rewrite.types.index_map import (
     offset,
     pull,
     row_major,
+    variable_name,
     variables,
 )
 from satura.rewrite.types.tensor_type import DType
@@ -38,7 +39,7 @@ def is_readable(classes: EClasses, base: Part, position: int, part: Part) -> boo
         return True
     if position == 1:  # known integers are packed from wherever they stand
         return octets(classes, operand, part) and all(classes.known[leaf] for leaf in part.reads)
-    last = f"${len(shape) - 1}"
+    last = variable_name(len(shape) - 1)
     if shape[-1] == 1 or coefficient(at, last) == 1:
         return True
     return is_planar(classes, base, part) or is_crossed(classes, base, part)
@@ -59,7 +60,7 @@ def is_planar(classes: EClasses, base: Part, view: Part | None) -> bool:
     if plain or max(window.sizes) > MOST_TAPS or prod(window.sizes) > MOST_OF_ALL:
         return False
     at, _ = _view_offset(classes, operand, view)
-    return is_affine(at) and coefficient(at, f"${len(shape) - 2}") == 1
+    return is_affine(at) and coefficient(at, variable_name(len(shape) - 2)) == 1
 
 
 def is_gathered(classes: EClasses, operand: int, view: Part | None) -> bool:
@@ -84,7 +85,7 @@ def is_crossed(classes: EClasses, base: Part, view: Part | None) -> bool:
     if any(n != 1 for n in (*window.sizes, *window.strides)) or any((*window.lo, *window.hi)):
         return False
     at, _ = _view_offset(classes, operand, view)
-    return shape[-2] != 1 and is_affine(at) and coefficient(at, f"${len(shape) - 2}") == 1
+    return shape[-2] != 1 and is_affine(at) and coefficient(at, variable_name(len(shape) - 2)) == 1
 
 
 def _view_offset(classes: EClasses, cls: int, view: Part | None) -> tuple[Dim, dict[str, Dim]]:

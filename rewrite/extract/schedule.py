@@ -106,12 +106,12 @@ class Schedule:
         )
 
     def is_fill(self, dispatch: Dispatch) -> bool:
-        """True for a dispatch that only writes constants."""
+        """Whether the dispatch only writes constants."""
         known = self.program.known
         return dispatch.form is Form.LOOP and all(known[node] for node in dispatch.operands)
 
     def is_copy(self, dispatch: Dispatch) -> bool:
-        """True for a dispatch that only moves data."""
+        """Whether the dispatch only moves data."""
         if dispatch.form is not Form.LOOP or self.is_fill(dispatch):
             return False
         return all(self.program.nodes[node].op.kind is Kind.LAYOUT for node in dispatch.nodes)

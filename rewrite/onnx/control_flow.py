@@ -9,12 +9,13 @@ from onnx import GraphProto
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.lower.sequences import tensors_of
 from satura.rewrite.onnx.lower.tensors import Tensors, fits, simplest
+from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.types.tensor_type import DType
 
 Body = Callable[[GraphProto, Sequence[int]], Sequence[int]]
 """Lowers a graph on operands; what its outputs are."""
 
-_MOST_STEPS = 256
+MOST_STEPS = 256  # each of them is a copy of the body, which the search has to go through
 
 
 def control_flow(node: Context, body: Body) -> list[int] | None:
@@ -22,7 +23,7 @@ def control_flow(node: Context, body: Body) -> list[int] | None:
 
     Raises UnsupportedError where the number of steps or the shape of a result depends on data.
     """
-    if node.proto.domain not in ("", "ai.onnx") or node.proto.op_type not in CONTROL_FLOW:
+    if not is_standard(node.proto.domain) or node.proto.op_type not in CONTROL_FLOW:
         return None
     return CONTROL_FLOW[node.proto.op_type](node, body)
 
@@ -129,7 +130,7 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
     first, scanned = len(state), len(sources)
     axes = [
         node.axis(axis, build.rank(x))
-        for axis, x in zip(_per_input(node, "scan_input_axes", scanned), sources, strict=True)
+        for axis, x in zip(_per_tensor(node, "scan_input_axes", scanned), sources, strict=True)
     ]
     counts = [build.shape(x)[axis] for x, axis in zip(sources, axes, strict=True)]
     count = simplest(counts)
@@ -140,7 +141,7 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
             build.need_equal(each, count)
     steps = node.fixed_dim(count, "the extent of the scanned axes")
     directions = "scan_input_directions" if node.opset > 8 else "directions"
-    backward = _per_input(node, directions, scanned)
+    backward = _per_tensor(node, directions, scanned)
     collected = []
     for step in range(_steps(node, steps)):
         elements = [
@@ -151,14 +152,15 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
         state = list(results[:first])
         collected.append(results[first:])
     outputs = len(graph.output) - first
-    places = _per_input(node, "scan_output_axes", outputs)
+    places = _per_tensor(node, "scan_output_axes", outputs)
     if outputs and not collected:
         elements = [_element(build, x, axis) for x, axis in zip(sources, axes, strict=True)]
         with build.only_typed():
             made = body(graph, (*state, *elements))[first:]
         return [*state, *(_no_rows(node, x, at) for x, at in zip(made, places, strict=True))]
     rows = [list(column) for column in zip(*collected, strict=True)]
-    for column, back in zip(rows, _per_input(node, "scan_output_directions", outputs), strict=True):
+    ends = _per_tensor(node, "scan_output_directions", outputs)
+    for column, back in zip(rows, ends, strict=True):
         if back:
             column.reverse()
     return [*state, *(_stack(node, column, at) for column, at in zip(rows, places, strict=True))]
@@ -177,7 +179,8 @@ def _map(node: Context, body: Body) -> list[int]:
     return [build.sequence([row[at] for row in made]) for at in results]
 
 
-def _per_input(node: Context, name: str, count: int) -> tuple[int, ...]:
+def _per_tensor(node: Context, name: str, count: int) -> tuple[int, ...]:
+    """An attribute that has a number for each of several inputs or outputs; 0 where it is not."""
     given = node.integers(name) or (0,) * count
     if len(given) != count:
         raise node.wrong(f"{name} has {len(given)} entries for {count}")
@@ -185,8 +188,8 @@ def _per_input(node: Context, name: str, count: int) -> tuple[int, ...]:
 
 
 def _steps(node: Context, count: int) -> int:
-    if count > _MOST_STEPS:
-        raise node.unsupported(f"{count} steps are more than {_MOST_STEPS}")
+    if count > MOST_STEPS:
+        raise node.unsupported(f"{count} steps are more than {MOST_STEPS}")
     return count
 
 
@@ -199,16 +202,19 @@ def _element(build: Tensors, x: int, axis: int) -> int:
 def _no_rows(node: Context, row: int, axis: int) -> int:
     """The stack of no rows that would have the type of `row`, which no program computes."""
     build = node.build
-    if row < 0:
-        raise node.unsupported("its steps give sequences; only tensors are supported")
+    _refuse_sequences(node, [row])
     shape, at = list(build.shape(row)), node.axis(axis, build.rank(row) + 1)
     return build.full(0, (*shape[:at], 0, *shape[at:]), build.dtype(row))
 
 
-def _stack(node: Context, rows: Sequence[int], axis: int) -> int:
-    build = node.build
+def _refuse_sequences(node: Context, rows: Sequence[int]) -> None:
     if min(rows) < 0:
         raise node.unsupported("its steps give sequences; only tensors are supported")
+
+
+def _stack(node: Context, rows: Sequence[int], axis: int) -> int:
+    build = node.build
+    _refuse_sequences(node, rows)
     at = node.axis(axis, build.rank(rows[0]) + 1)
     return build.concat([build.insert(row, at) for row in rows], at)
 

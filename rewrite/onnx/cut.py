@@ -10,9 +10,10 @@ from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, h
 
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.asked import bind_inputs, may_decide
-from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, initializer
+from satura.rewrite.onnx.inputs import declared_inputs
+from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import in_order, uses
 from satura.rewrite.onnx.types import tensor_type, type_proto
 from satura.rewrite.types.dims import symbol
@@ -189,7 +190,7 @@ def _sizes(graph: GraphProto) -> set[str]:
     given = {tensor.name for tensor in graph.initializer}
     found: set[str] = set()
     for node in in_order(graph.node, given | {value.name for value in graph.input}):
-        is_plain = node.domain in ("", "ai.onnx") and node.op_type not in RANDOM
+        is_plain = is_standard(node.domain) and node.op_type not in RANDOM
         if (
             is_plain
             and not _has_graphs(node)

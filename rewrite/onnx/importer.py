@@ -12,15 +12,15 @@ from satura.rewrite.onnx.calls import Call, calls_of
 from satura.rewrite.onnx.checks import (
     LARGEST_VERSION,
     check_declared_type,
-    check_node,
     check_size,
-    input_types,
+    checked_opset,
     opset_versions,
 )
 from satura.rewrite.onnx.control_flow import Body, control_flow
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.files import ModelApart, array_of, initializer
 from satura.rewrite.onnx.host_warnings import warn_of_host_calls
+from satura.rewrite.onnx.inputs import input_types
 from satura.rewrite.onnx.lower.context import Context, NoLowering, UnknownValue
 from satura.rewrite.onnx.lower.fallback import (
     function_body,
@@ -33,6 +33,7 @@ from satura.rewrite.onnx.lower.sequences import bound_input, check_operands, nam
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.open_control_flow import open_results
+from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import in_order, label, short_label
 from satura.rewrite.onnx.origins import origins
 from satura.rewrite.onnx.user_ops import custom
@@ -178,7 +179,7 @@ class Importer:
     def _lower(
         self, node: NodeProto, scope: Scope, opsets: Mapping[str, int], depth: int
     ) -> Sequence[int]:
-        domain = "" if node.domain == "ai.onnx" else node.domain
+        domain = "" if is_standard(node.domain) else node.domain
         operands = tuple(scope[name] if name else None for name in node.input)
         user_op = find(domain, node.op_type)
         if user_op is not None:
@@ -189,7 +190,7 @@ class Importer:
         function = self.functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
             return self._inline(node, function, operands, None, depth)
-        opset = check_node(node, domain, opsets, self.model.ir_version)
+        opset = checked_opset(node, domain, opsets, self.model.ir_version)
         context = with_new_name(Context(self.build, self.values, node, opset, operands))
         check_operands(context)
         try:
@@ -295,7 +296,7 @@ class Importer:
         return [scope.get(name, -1) for name in function.output]
 
     def _count_body(self, node: NodeProto, size: int) -> None:
-        """Raises UnsupportedError where the bodies lowered so far and this one are too much."""
+        """Raise UnsupportedError where the bodies lowered so far and this one are too much."""
         self.inlined += 1 + size  # a body without nodes takes a step, too
         if self.inlined > MOST_INLINED:
             raise UnsupportedError(

@@ -14,12 +14,12 @@ from onnx import ModelProto
 from satura.rewrite.errors import CallError, ModelError, UnsupportedError
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.calls import Call
-from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.importer import Importer
 from satura.rewrite.onnx.inlined import inlined
+from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.program import Program

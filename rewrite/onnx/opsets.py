@@ -41,10 +41,15 @@ def means_the_same(op_type: str, old: int, new: int, domain: str = "") -> bool:
     )
 
 
+def is_standard(domain: str) -> bool:
+    """Whether a domain is that of ONNX's own ops, which has two names."""
+    return domain in ("", "ai.onnx")
+
+
 def is_one_of(node: NodeProto, old: int, new: int, types: Set[str]) -> bool:
     """Whether a node of the newer opset is one of the older: no input, attribute, text or one of
     the element types that are in use came in between."""
-    if node.domain not in ("", "ai.onnx"):
+    if not is_standard(node.domain):
         return True
     if any(each.HasField("g") or each.graphs for each in node.attribute):
         return False
@@ -72,7 +77,7 @@ def translated(node: NodeProto, opset: int) -> tuple[list[AttributeProto], dict[
     those that are inputs there."""
     inputs: list[str] = []
     has_count = False
-    if node.domain in ("", "ai.onnx") and defs.has(node.op_type, opset, ""):
+    if is_standard(node.domain) and defs.has(node.op_type, opset, ""):
         schema = defs.get_schema(node.op_type, opset, "")
         inputs = [each.name for each in schema.inputs]
         has_count = _COUNT in schema.attributes

@@ -15,6 +15,7 @@ from onnx import (
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.checks import OLDEST_OPSET
 from satura.rewrite.onnx.files import ModelApart
+from satura.rewrite.onnx.opsets import is_standard
 
 
 def upgrade(found: ModelApart) -> ModelApart:
@@ -22,7 +23,7 @@ def upgrade(found: ModelApart) -> ModelApart:
 
     Raises UnsupportedError where that fails.
     """
-    versions = [e.version for e in found.proto.opset_import if e.domain in ("", "ai.onnx")]
+    versions = [e.version for e in found.proto.opset_import if is_standard(e.domain)]
     if not versions or versions[0] >= OLDEST_OPSET:
         return found
     model = found.whole()

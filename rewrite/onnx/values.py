@@ -78,7 +78,7 @@ class Values:
         return self._known[index]
 
     def ask(self, inputs: Mapping[str, TensorType]) -> None:
-        """Raises Asked where an input is a sequence, whose ranks no model declares."""
+        """Raise Asked where an input is a sequence, whose ranks no model declares."""
         found = {name: each for name, each in inputs.items() if isinstance(each, SequenceType)}
         if found and self._asks:
             raise Asked(frozenset(found))

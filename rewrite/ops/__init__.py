@@ -2,10 +2,12 @@
 
 from satura.rewrite.ops import (
     elementwise,
+    host,
     indexing,
     layout,
     recurrence,
     reductions,
+    selections,
     sources,
     winograd,
 )
@@ -21,10 +23,12 @@ __all__ = [
     "Kind",
     "Op",
     "elementwise",
+    "host",
     "indexing",
     "layout",
     "recurrence",
     "reductions",
+    "selections",
     "sources",
     "winograd",
 ]

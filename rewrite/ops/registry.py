@@ -17,13 +17,22 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from satura.rewrite.errors import OpError, ProgramError
-from satura.rewrite.types.attributes import Attribute, BinaryFn, Refuse, UnaryFn
+from satura.rewrite.types.attributes import (
+    Attribute,
+    Axes,
+    Axis,
+    BinaryFn,
+    ReduceFn,
+    Refuse,
+    UnaryFn,
+    Window,
+)
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from satura.rewrite.types.typical import representative
 
@@ -41,7 +50,19 @@ USER_DOMAIN = "satura.user"
 
 
 class Kind(Enum):
-    """What an op does; the backend and the grouping know ops by their kind."""
+    """What an op does, by which it is fused.
+
+    All operands of an ELEMENTWISE op have the shape of its result. A REDUCTION has a `ReduceFn`,
+    then the `Axes` or the `Axis` that have extent 1 in its result; a WINDOW has a `ReduceFn` and a
+    `Window`. Those, and contractions, do not take narrow types. HOST ops are calls of ONNX nodes,
+    or declared by users.
+
+    How an op is computed the backend knows by its name: of ELEMENTWISE ops their text
+    (`backend/emit/text.py`), of SOURCE, LAYOUT and INDEXING ops how an element of the result leads
+    to those of operands (`backend/lower/walk.py`, `rewrite/types/index_map.py`), of REDUCTION,
+    WINDOW and CONTRACTION ops a nest of loops (`backend/lower/reductions.py`), and of each op that
+    stands ALONE its kernel (`backend/plan/kernels.py`).
+    """
 
     SOURCE = "source"  # no operands: inputs, constants, iota
     ELEMENTWISE = "elementwise"  # one result element from one element of each operand
@@ -136,11 +157,27 @@ class Op:
         return f"<op {self.name}>"
 
 
+_DEMANDED: Mapping[Kind, tuple[tuple[type, ...], ...]] = {
+    Kind.REDUCTION: ((ReduceFn,), (Axes, Axis)),
+    Kind.WINDOW: ((ReduceFn,), (Window,)),
+}
+"""The classes that the first attributes of an op of some kind have: the backend reads them."""
 _COMPUTING = frozenset({Kind.REDUCTION, Kind.WINDOW, Kind.CONTRACTION, Kind.ALONE})
 
 
 def _op_in_programs(name: str) -> Op:
     return REGISTRY[name]
+
+
+def _check_attributes(op: Op) -> None:
+    wanted = _DEMANDED.get(op.kind, ())
+    given = op.attributes[: len(wanted)]
+    if len(given) < len(wanted) or not all(map(issubclass, given, wanted)):
+        shown = ", ".join(" or ".join(each.__name__ for each in classes) for classes in wanted)
+        raise OpError(
+            f"op {op.name}: the first attributes of a {op.kind.value} are {shown}; give it these,"
+            " or another kind"
+        )
 
 
 REGISTRY: dict[str, Op] = {}
@@ -178,7 +215,8 @@ def op(
 ) -> Callable[[Callable[..., Types]], Op]:
     """Declare a canonical op by its type rule, see the module's docstring.
 
-    Raises OpError for an op without a docstring, or of a name that is taken.
+    Raises OpError for an op without a docstring, of a name that is taken, or without the attributes
+    that its kind demands.
     """
 
     def declare(type_rule: Callable[..., Types]) -> Op:
@@ -200,6 +238,7 @@ def op(
         )
         if not result.law or result.name in REGISTRY:
             raise OpError(f"op {result.name} needs a docstring and a name of its own")
+        _check_attributes(result)
         REGISTRY[result.name] = result
         return result
 

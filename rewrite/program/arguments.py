@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def check_named(given: object, what: str) -> None:
-    """Raises CallError for what is not something by name."""
+    """Raise CallError for what is not something by name."""
     if not isinstance(given, (dict, Mapping)):  # a dict is seen at once
         raise CallError(f"{what} are a dict by name, not {type(given).__name__}")
 
 
 def check_flags(**flags: object) -> None:
-    """Raises CallError for what is neither True nor False: most texts would mean True."""
+    """Raise CallError for what is neither True nor False: most texts would mean True."""
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise CallError(f"{name} is True or False, not {flag!r}")

@@ -14,14 +14,16 @@ from functools import reduce
 from satura.rewrite.types.dims import (
     Dim,
     Monomial,
+    Quotient,
     SymbolicDim,
     exact_quotient,
     monomial_quotient,
+    of_atom,
     polynomial,
     product,
 )
 
-STEPS = 100
+STEPS = 100  # rules may lead in a circle; a normal form of the book was seen to take four
 
 
 class Equalities:
@@ -90,7 +92,7 @@ class Equalities:
 
     def zeros(self) -> list[Dim]:
         """Dims that are 0 by the rules for symbols; more than were given, as factors cancel."""
-        return [_dim_of((name,)) - value for name, value in self._symbols.items()]
+        return [of_atom(name) - value for name, value in self._symbols.items()]
 
     def _step(self, dim: SymbolicDim) -> Dim:
         total: Dim = 0
@@ -104,7 +106,7 @@ class Equalities:
             if rest is not None:
                 return _dim_of(rest) * value
         return product(
-            self._symbols.get(atom, _dim_of((atom,))) if isinstance(atom, str) else _dim_of((atom,))
+            self._symbols.get(atom, of_atom(atom)) if isinstance(atom, str) else of_atom(atom)
             for atom in monomial
         )
 
@@ -114,8 +116,9 @@ class Equalities:
         if isinstance(dim, int):
             self._pending.remove(zero)
             return True
-        for name in self._units(dim):
-            self._add_symbol_rule(name, 1)
+        ones = self._factors_of_one(dim)
+        if ones:
+            self._add_symbol_rule(ones[0], 1)
             return True
         for monomial, coefficient in dim.terms[::-1]:
             if len(monomial) == 1 and abs(coefficient) == 1 and isinstance(monomial[0], str):
@@ -126,7 +129,7 @@ class Equalities:
                     return True
         return False
 
-    def _units(self, zero: SymbolicDim) -> list[str]:
+    def _factors_of_one(self, zero: SymbolicDim) -> list[str]:
         """The factors of `zero` where it says that a product of natural numbers is 1: each is 1."""
         if len(zero.terms) == 2 and zero.terms[1][0] == ():
             (factors, coefficient), (_, constant) = zero.terms
@@ -151,7 +154,7 @@ class Equalities:
         if isinstance(dim, int) or sorted(n for _, n in dim.terms) != [-1, 1]:
             return False
         (large, _), (small, _) = dim.terms  # terms are sorted, larger products first
-        if len(large) == len(small) and any("/" in str(atom) for atom in large):
+        if len(large) == len(small) and any(isinstance(atom, Quotient) for atom in large):
             large, small = small, large  # towards quotients: their divisor may cancel
         self._products.append((large, _dim_of(small)))
         self._pending.remove(zero)
@@ -174,21 +177,23 @@ class Equalities:
         """Symbols that are not 0, and the factors of products that are not 0."""
         known = set(self._nonzero)
         for name in self._nonzero:
-            value = self.normal(_dim_of((name,)))
+            value = self.normal(of_atom(name))
             if isinstance(value, SymbolicDim) and len(value.terms) == 1:
                 known |= value.symbols
         return known
 
 
 def _dim_of(monomial: Monomial) -> Dim:
-    return SymbolicDim(((monomial, 1),)) if monomial else 1
+    return polynomial([(monomial, 1)])
 
 
 def _substitute(dim: Dim, name: str, value: Dim) -> Dim:
+    """`dim` with `value` in the place of a size, but for inside of divisions: these are atoms here,
+    and `at_sizes.substitute` would raise an error where a divisor becomes 0."""
     if isinstance(dim, int) or name not in dim.symbols:
         return dim
     total: Dim = 0
     for monomial, coefficient in dim.terms:
-        factors = (value if atom == name else _dim_of((atom,)) for atom in monomial)
+        factors = (value if atom == name else of_atom(atom) for atom in monomial)
         total = total + product(factors) * coefficient
     return total

@@ -202,9 +202,14 @@ def _atom_text(atom: Atom) -> str:
     return json.dumps(atom, ensure_ascii=False)
 
 
+def of_atom(atom: Atom) -> SymbolicDim:
+    """The dim that is a single atom."""
+    return SymbolicDim((((atom,), 1),))
+
+
 def symbol(name: str) -> SymbolicDim:
     """The size called `name`."""
-    return SymbolicDim((((name,), 1),))
+    return of_atom(name)
 
 
 class TracedSize:
@@ -287,7 +292,7 @@ def _floor_quotient(numerator: Dim, denominator: Dim) -> Dim:
     inner = _inner_quotient(above) if is_fixed else None
     if inner is not None:
         # (a//b + t) // c is (a + t*b) // (b*c).
-        more = above - SymbolicDim((((inner,), 1),))
+        more = above - of_atom(inner)
         product_below = inner.denominator * below
         return whole + (inner.numerator + more * inner.denominator) // product_below
     return whole + _quotient(above, below)
@@ -298,7 +303,7 @@ def _quotient(numerator: Dim, denominator: Dim) -> SymbolicDim:
     above = SymbolicDim(monomials_of(numerator))
     if above.atoms + _atoms_in(denominator) > MOST_ATOMS:
         raise ProgramError(f"a size would have more than {MOST_ATOMS} atoms, of nested divisions")
-    return SymbolicDim((((Quotient(above, denominator),), 1),))
+    return of_atom(Quotient(above, denominator))
 
 
 def _atoms_in(dim: Dim) -> int:
@@ -361,7 +366,7 @@ def monomial_quotient(monomial: Monomial, divisor: Monomial) -> Monomial | None:
 
 
 def known_at_least(dim: Dim, bound: int) -> bool:
-    """True when `dim >= bound` for all sizes (a size is at least 0)."""
+    """Whether `dim >= bound` for all sizes (a size is at least 0)."""
     return dim >= bound if isinstance(dim, int) else dim.known_at_least(bound)
 
 

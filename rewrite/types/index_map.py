@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from satura.rewrite.types.attributes import Attribute, Perm, Shape, Slices
 from satura.rewrite.types.dims import (
+    Atom,
     Dim,
     Quotient,
     SymbolicDim,
@@ -21,19 +22,34 @@ from satura.rewrite.types.dims import (
     is_one,
     is_same,
     known_at_least,
+    monomial_quotient,
     monomials_of,
+    of_atom,
     polynomial,
     product,
     symbol,
 )  # fmt: skip
 
+VARIABLE = "$"
+"""What the names of all loop variables begin with."""
+
 Index = tuple[Dim, ...]
 Ranges = Mapping[str, Dim]
 
 
+def variable_name(number: int) -> str:
+    """What loop variable number `number` is called."""
+    return f"{VARIABLE}{number}"
+
+
 def variable(number: int) -> SymbolicDim:
     """Loop variable number `number`."""
-    return symbol(f"${number}")
+    return symbol(variable_name(number))
+
+
+def is_variable(atom: Atom) -> bool:
+    """Whether an atom is a loop variable."""
+    return isinstance(atom, str) and atom.startswith(VARIABLE)
 
 
 def variables(shape: Sequence[Dim], first: int = 0) -> tuple[Index, dict[str, Dim]]:
@@ -45,7 +61,7 @@ def variables(shape: Sequence[Dim], first: int = 0) -> tuple[Index, dict[str, Di
             index.append(0)
         else:
             index.append(variable(first + axis))
-            ranges[f"${first + axis}"] = extent
+            ranges[variable_name(first + axis)] = extent
     return tuple(index), ranges
 
 
@@ -63,16 +79,16 @@ def offset(index: Sequence[Dim], strides: Sequence[Dim]) -> Dim:
 
 
 def is_affine(position: Dim) -> bool:
-    """True when `position` is a sum of loop variables times sizes: no quotient, no product."""
+    """Whether `position` is a sum of loop variables times sizes: none divided or multiplied."""
     if isinstance(position, int):
         return True
     for monomial, _ in position.terms:
         loop_variables = 0
         for atom in monomial:
             if isinstance(atom, Quotient):
-                if any(name.startswith("$") for name in SymbolicDim((((atom,), 1),)).symbols):
+                if any(map(is_variable, of_atom(atom).symbols)):
                     return False
-            elif atom.startswith("$"):
+            elif is_variable(atom):
                 loop_variables += 1
         if loop_variables > 1:
             return False
@@ -85,10 +101,9 @@ def coefficient(position: Dim, name: str) -> Dim:
         return 0
     total: Dim = 0
     for monomial, factor in position.terms:
-        if name in monomial:
-            rest = list(monomial)
-            rest.remove(name)
-            total = total + polynomial([(tuple(rest), factor)])
+        rest = monomial_quotient(monomial, (name,))
+        if rest is not None:
+            total = total + polynomial([(rest, factor)])
     return total
 
 
@@ -169,7 +184,7 @@ def reshape_groups(
 
 
 def _reaches(left: Dim, right: Dim) -> bool:
-    """True when `right` has to grow to meet `left`."""
+    """Whether `right` has to grow to meet `left`."""
     left, right = expression(left), expression(right)
     if isinstance(left, int) and isinstance(right, int):
         return right < left
@@ -189,7 +204,7 @@ def divide(position: Dim, divisor: Dim, ranges: Ranges) -> tuple[Dim, Dim]:
             rest = rest + value
         else:
             whole = whole + share
-    top, bottom = bounds(rest, ranges)
+    bottom, top = bounds(rest, ranges)
     fits = (
         bottom is not None
         and top is not None
@@ -203,47 +218,47 @@ def divide(position: Dim, divisor: Dim, ranges: Ranges) -> tuple[Dim, Dim]:
 
 
 def bounds(position: Dim, ranges: Ranges) -> tuple[Dim | None, Dim | None]:
-    """Largest and smallest value of an affine `position`, which may be a sum with quotients by
-    numbers; None where that is not known."""
+    """Smallest and largest value of `position`: of an affine one, or of a sum of such and of
+    quotients of such by numbers; None where that is not known."""
     if isinstance(position, int):
         return position, position
     if not is_affine(position):
         return _bounds_with_quotients(position, ranges)
-    top: Dim = 0
     bottom: Dim = 0
+    top: Dim = 0
     for monomial, factor in position.terms:
-        names = [atom for atom in monomial if isinstance(atom, str) and atom.startswith("$")]
-        if not names:
+        name = next((atom for atom in monomial if is_variable(atom)), None)
+        if name is None:
             size = polynomial([(monomial, factor)])
-            top, bottom = top + size, bottom + size
+            bottom, top = bottom + size, top + size
             continue
-        rest = list(monomial)
-        rest.remove(names[0])
-        reach = polynomial([(tuple(rest), factor)]) * (ranges[names[0]] - 1)
+        rest = monomial_quotient(monomial, (name,))
+        assert isinstance(name, str) and rest is not None
+        reach = polynomial([(rest, factor)]) * (ranges[name] - 1)
         if factor > 0:
             top = top + reach
         else:
             bottom = bottom + reach
-    return top, bottom
+    return bottom, top
 
 
 def _bounds_with_quotients(position: SymbolicDim, ranges: Ranges) -> tuple[Dim | None, Dim | None]:
-    top: Dim = 0
     bottom: Dim = 0
+    top: Dim = 0
     for monomial, factor in position.terms:
         term = polynomial([(monomial, factor)])
         if is_affine(term):
-            most, least = bounds(term, ranges)
+            least, most = bounds(term, ranges)
         else:
             (atom, *others) = monomial
             if others or isinstance(atom, str) or not isinstance(atom.denominator, int):
                 return None, None
-            most, least = bounds(atom.numerator, ranges)
+            least, most = bounds(atom.numerator, ranges)
             if not isinstance(most, int) or not isinstance(least, int):
                 return None, None
-            ends = most // atom.denominator * factor, least // atom.denominator * factor
-            most, least = ends if factor > 0 else ends[::-1]
-        if most is None or least is None:
+            ends = least // atom.denominator * factor, most // atom.denominator * factor
+            least, most = ends if factor > 0 else ends[::-1]
+        if least is None or most is None:
             return None, None
-        top, bottom = top + most, bottom + least
-    return top, bottom
+        bottom, top = bottom + least, top + most
+    return bottom, top

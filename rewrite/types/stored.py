@@ -33,7 +33,7 @@ class StoredFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError where there is no such file."""
+        """Raise OSError where there is no such file."""
         self.path = path
         self._place = path.absolute()  # other folders may be entered
         self._kept: BinaryIO | None = None

@@ -78,7 +78,7 @@ class ReadyClass:
         self, file: Container, row: Mapping[str, object], addresses: Sequence[int],
         launched: Set[int], constants: Sequence[Array], inputs: int,
     ) -> None:  # fmt: skip
-        """Raises ArtifactError and others where the row is not as it was written."""
+        """Raise ArtifactError and others where the row is not as it was written."""
         self.first = {name: natural(size) for name, size in of(dict, row["first"]).items()}
         self.missed = None if row["missed"] is None else of(str, row["missed"])
         facts = [of(list, each) for each in of(list, row["facts"])]
@@ -115,7 +115,7 @@ class ReadyClass:
     def _check(
         self, steps: Sequence[tuple[int, ...]], launched: Set[int], constants: int, inputs: int
     ) -> None:
-        """Raises ArtifactError where something leaves its table."""
+        """Raise ArtifactError where something leaves its table."""
         table, sized = self.sized.table, self.sized
         words, buffers = len(table.numbers), len(sized.buffers)
         last = FIRST_TENSOR + inputs + self.computed + constants

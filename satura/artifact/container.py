@@ -99,7 +99,7 @@ class Container:
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Raises ArtifactError for what is not a whole file of this version, OSError for none."""
+        """Raise ArtifactError for what is not a whole file of this version, OSError for none."""
         with open_regular(path) as file:
             status = os.fstat(file.fileno())
             start = file.read(_START)

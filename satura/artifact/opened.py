@@ -28,13 +28,13 @@ class Opened(Runnable):
     """A saved program, ready to run. It may be called from several threads at once."""
 
     def __init__(self, file: Container, is_trusted: bool, search: SearchAgain) -> None:
-        """Raises ArtifactError for a damaged file; warns where its machine code is not used."""
+        """Raise ArtifactError for a damaged file; warn where its machine code is not used."""
         try:
             programs = programs_in(file, lambda program: _compiled_again(program, search))
             for program in programs:
                 program.check()
             self.programs = tuple(programs)
-            self._kernels = part_of(file, programs)
+            self._part = part_of(file, programs)
             reason = self._why_not(file, is_trusted)
             if reason is None:
                 load(file, programs)

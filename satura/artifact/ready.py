@@ -104,7 +104,7 @@ class ReadyProgram(Program):
         super().__init__(values, types_of(row["inputs"]), types_of(row["outputs"]), declared)
         self.file, self.row, self.threads, self._compile = file, row, threads, compiled
         self._ready: dict[Sizes, Instances] = {}
-        self._kernels: tuple[Sequence[int], Set[int]] | None = None
+        self._loaded: tuple[Sequence[int], Set[int]] | None = None
 
     def _made(self, sizes: Sizes, progress: object = None) -> Planned:
         ready = self._ready.get(sizes)
@@ -130,14 +130,14 @@ class ReadyProgram(Program):
     @cached_property
     def _classes(self) -> list[tuple[ClassReport, ReadyClass]]:
         """The classes of sizes that the file has, if its kernels are used."""
-        rows = of(list, self.row["classes"]) if self._kernels is not None else []
+        rows = of(list, self.row["classes"]) if self._loaded is not None else []
         if not rows:
             return []
         from satura.artifact.classes import ReadyClass
         from satura.backend.run.class_report import ClassReport
 
-        assert self._kernels is not None
-        shared = (*self._kernels, self._constants, len(self.inputs))
+        assert self._loaded is not None
+        shared = (*self._loaded, self._constants, len(self.inputs))
         try:
             found = [ReadyClass(self.file, of(dict, row), *shared) for row in rows]
             if any(self._differs(each) for each in found):
@@ -166,7 +166,7 @@ class ReadyProgram(Program):
         )
 
     def check(self) -> None:
-        """Raises ArtifactError and others where a saved file lacks what is read later."""
+        """Raise ArtifactError and others where a saved file lacks what is read later."""
         _ = self.saved_sizes, self.row["elsewhere"], natural(self.row["schedule"])
 
     @property
@@ -199,7 +199,7 @@ class ReadyProgram(Program):
         self, routines: list[tuple[Sizes, Routine]], addresses: Sequence[int], kernels: Set[int]
     ) -> None:
         """Run these routines, and the classes, by `kernels` at these addresses."""
-        self._kernels = addresses, kernels
+        self._loaded = addresses, kernels
         for sizes, routine in routines:
             launches = tuple(
                 Launch(addresses[launch.kernel], launch.arguments, launch.width)

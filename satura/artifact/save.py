@@ -114,7 +114,7 @@ def ready_half(
 
 
 def _refuse_other(path: Path) -> None:
-    """Raises CallError for a file that is not a saved program: it may be the model or its weights,
+    """Raise CallError for a file that is not a saved program: it may be the model or its weights,
     and be all that there is of them."""
     if path.is_file() and path.stat().st_size and not is_artifact(path):
         raise CallError(

@@ -138,7 +138,7 @@ def _measure(case: Case, rounds: int, compiling: Compiling, phase: Progress) -> 
 
 
 def needs_onnxruntime(what: str) -> None:
-    """Raises CallError where onnxruntime, with which `what` compares, is not installed."""
+    """Raise CallError where onnxruntime, with which `what` compares, is not installed."""
     if find_spec("onnxruntime") is None:
         raise CallError(f"{what} compares with onnxruntime: pip install 'satura[bench]'")
 

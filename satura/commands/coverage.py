@@ -7,7 +7,7 @@ from typing import cast
 from onnx import defs
 
 from satura.rewrite.onnx.checks import OLDEST_OPSET
-from satura.rewrite.onnx.control_flow import CONTROL_FLOW
+from satura.rewrite.onnx.control_flow import CONTROL_FLOW, MOST_STEPS
 from satura.rewrite.onnx.lower.fallback import NEW_NAMES, Bodies
 from satura.rewrite.onnx.lower.table import LOWERINGS
 
@@ -21,10 +21,10 @@ WAYS = {
 }
 PARTLY = {
     "Loop, Scan": "over an axis of open length they are compiled anew for each length, which may be"
-    " 256 at most.",
+    f" {MOST_STEPS} at most.",
     "If, Loop, Scan": "where data decide the shape of a branch or how many steps there are, or"
-    " there are more than 256, Python takes the steps, between two programs, and the bodies are"
-    " programs.",
+    f" there are more than {MOST_STEPS}, Python takes the steps, between two programs, and the"
+    " bodies are programs.",
     "RoiAlign": "with a `sampling_ratio` of 0, ONNX's default, and of maxima, it runs on the host.",
     "ScatterElements": "of bool with a `reduction` it runs on the host.",
     "Compress, Range": "with a mask of open length, and a limit that is computed of a tensor of"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +20,6 @@ FAILURES = (SaturaError, MemoryError, OSError)
 """Errors that end a command with one line."""
 WRONG_CALL = 2  # the exit code, as the library for command lines has it
 _WRONG_NAMES = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-_SIGPIPE = 13
 
 
 def leave(number: int, frame: FrameType | None = None) -> NoReturn:
@@ -37,7 +37,7 @@ def stdout() -> Iterator[TextIO]:
         with suppress(OSError):  # what is still to be written goes nowhere
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            leave(_SIGPIPE)
+            leave(signal.SIGPIPE)
         raise OSError(error.errno, error.strerror, "stdout") from error
 
 

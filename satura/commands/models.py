@@ -25,7 +25,7 @@ def file_or_light(name: str) -> Path | ModelProto:
 
 
 def refuse_missing(*names: str) -> None:
-    """Raises CallError for a name that is neither a file nor a light model."""
+    """Raise CallError for a name that is neither a file nor a light model."""
     for name in names:
         if not Path(name).is_file():
             from satura.light import NAMES  # slow to import

@@ -22,7 +22,7 @@ from satura.commands.verdicts import HOLDS, Verdict, recorded_verdicts
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY, ScalarFunction
-from satura.rewrite.types.tensor_type import COMPUTED, FLOATS, DType
+from satura.rewrite.types.tensor_type import COMPUTED, FLOATS, NARROW, DType
 from satura.rules import BOOK, DEFAULT
 
 KINDS = {
@@ -48,8 +48,8 @@ def ops_page() -> str:
         "Every model is loaded as a program over these ops, so that rules stay few.",
         f"Element types are the floats {_values(FLOATS)} (f16 and bf16 are stored, and computed in",
         f"f32), the integers {_values(INTEGERS)}, and bool.",
-        "int4, uint4, int2, uint2, float4 (e2m1) and float8 (e4m3fn, e5m2, both also fnuz) are",
-        "stored, moved and cast to the others.",
+        f"{', '.join(dtype.value for dtype in NARROW)} are stored, moved and",
+        "cast to the others.",
     ]
     for kind, title in KINDS.items():
         ops = [op for op in REGISTRY.values() if op.kind is kind and op.user is None]

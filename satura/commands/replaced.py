@@ -20,7 +20,7 @@ def refuse_to_replace(
     others: Iterable[Path] | None,
     may_be_model: bool = False,
 ) -> None:
-    """Raises BadParameter where `output` is the model, a file of its weights, or one of the others
+    """Raise BadParameter where `output` is the model, a file of its weights, or one of the others
     that a command reads, by whatever name."""
     if output is None or not output.is_file():
         return

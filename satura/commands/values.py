@@ -11,10 +11,10 @@ from onnx import ModelProto
 
 from satura.pipeline.inputs import read_input
 from satura.rewrite.errors import CallError
-from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import with_values as with_constants
 from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import read_apart
+from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 

@@ -62,7 +62,7 @@ class RulesOfFiles:
 
     @staticmethod
     def of(rules: RuleSet) -> RulesOfFiles:
-        """Raises CallError where a rule is not in a file, which every worker has to have."""
+        """Raise CallError where a rule is not in a file, which every worker has to have."""
         foreign = [rule for rule in rules if not is_of_the_book(rule)]
         for rule in foreign:
             if not rule.file.is_file():

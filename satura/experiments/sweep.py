@@ -209,7 +209,7 @@ def _by_name(what: str, given: Sequence[str] | Mapping[str, Given]) -> Mapping[s
 
 
 def _check_graph(name: str, graph: ChoiceGraph) -> None:
-    """Raises CallError for costs that are not numbers, or that cannot be added up."""
+    """Raise CallError for costs that are not numbers, or that cannot be added up."""
     for candidate, cost in enumerate(graph.costs):
         if not 0 <= cost <= DEAREST:
             raise CallError(

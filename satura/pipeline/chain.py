@@ -16,10 +16,10 @@ from satura.pipeline.flow import in_python
 from satura.pipeline.widened import widened
 from satura.rewrite.errors import CallError, HostFallbackWarning, warn_caller
 from satura.rewrite.onnx.asked import Asked
-from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents, cut, with_values
 from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.inlined import inlined
+from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.onnx.load import named_sizes
 from satura.rewrite.onnx.order import short_label
 from satura.rewrite.onnx.upgrade import upgrade
@@ -87,7 +87,7 @@ class Chain(Program):
         return Planned(self.run, self.bind, _ENTRY)
 
     def prepare(self, sizes: Sizes) -> None:
-        """Raises CallError: each part has sizes of its own."""
+        """Raise CallError: each part has sizes of its own."""
         raise CallError(
             "sizes of results depend on data, so there are several programs and not one to prepare:"
             " ask each of its `parts`"
@@ -143,7 +143,7 @@ class Chain(Program):
     def bind(
         self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
     ) -> NoReturn:
-        """Raises CallError: extents are not known before the call."""
+        """Raise CallError: extents are not known before the call."""
         raise CallError("sizes of results depend on data: use run, not bind")
 
 

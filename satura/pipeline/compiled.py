@@ -39,16 +39,16 @@ class Compiled(Runnable):
     one has (`program`, `statistics`, `report`) is asked of `for_values(...)`, or of a part.
     """
 
-    _kernels: CompiledSchedule | ReadyPart
+    _part: CompiledSchedule | ReadyPart
 
-    def __init__(self, kernels: CompiledSchedule | ReadyPart) -> None:
-        self._kernels = kernels
+    def __init__(self, part: CompiledSchedule | ReadyPart) -> None:
+        self._part = part
 
     @property
     def _whole(self) -> CompiledSchedule:
         """What was compiled in this process: now, where calls alone were ready."""
-        kernels = self._kernels
-        return kernels.whole if isinstance(kernels, ReadyPart) else kernels
+        part = self._part
+        return part.whole if isinstance(part, ReadyPart) else part
 
     @property
     def parts(self) -> tuple[Compiled, ...]:
@@ -67,7 +67,7 @@ class Compiled(Runnable):
         """The parts, each with the nodes behind it."""
         from satura.pipeline.chain import Chain
 
-        for program in () if self.deciding else self._kernels.programs:
+        for program in () if self.deciding else self._part.programs:
             if isinstance(program, Chain):
                 before, *after = (Compiled(part)._steps for part in program.parts)
                 last, nodes = before[-1]
@@ -114,7 +114,7 @@ class Compiled(Runnable):
     @property
     def is_remembered(self) -> bool:
         """Whether the rules did this in an earlier call, and not once more."""
-        return isinstance(self._kernels, ReadyPart) or self.rewritten.is_remembered
+        return isinstance(self._part, ReadyPart) or self.rewritten.is_remembered
 
     @cached_property
     def statistics(self) -> dict[str, int]:

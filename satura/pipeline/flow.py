@@ -139,7 +139,7 @@ class Flow:
             given = [_NUMBER, _TRUTH, *given[2:]]
         elif self._node.op_type == "Scan":
             first = len(given) - self._scanned
-            axes = self._per_input("scan_input_axes", self._scanned)
+            axes = self._per_tensor("scan_input_axes", self._scanned)
             rows = zip(given[first:], axes, strict=True)
             given = [*given[:first], *(x and _without(x, axis) for x, axis in rows)]
         pairs = zip(graph.input, given, strict=False)
@@ -175,8 +175,8 @@ class Flow:
         body, given = self._bodies["body"], [values[name] for name in self._node.input]
         first = len(given) - self._scanned
         state, sources = given[:first], given[first:]
-        axes = self._per_input("scan_input_axes", len(sources))
-        backward = self._per_input("scan_input_directions", len(sources))
+        axes = self._per_tensor("scan_input_axes", len(sources))
+        backward = self._per_tensor("scan_input_directions", len(sources))
         moved = [np.moveaxis(x, axis, 0) for x, axis in zip(sources, axes, strict=True)]
         moved = [x[::-1] if back else x for x, back in zip(moved, backward, strict=True)]
         rows: list[list[Array]] = []
@@ -186,11 +186,11 @@ class Flow:
             state = results[:first]
             rows.append(results[first:])
         wanted = len(body.outputs) - first
-        ends = self._per_input("scan_output_directions", wanted)
-        made = _stacked(rows, self._per_input("scan_output_axes", wanted), ends)
+        ends = self._per_tensor("scan_output_directions", wanted)
+        made = _stacked(rows, self._per_tensor("scan_output_axes", wanted), ends)
         return [*_own(state, rows), *made]
 
-    def _per_input(self, name: str, count: int) -> list[int]:
+    def _per_tensor(self, name: str, count: int) -> list[int]:
         given = self._numbers.get(name)
         return given if isinstance(given, list) else [0] * count
 

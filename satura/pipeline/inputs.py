@@ -93,8 +93,8 @@ def independent_sizes(
     found = {name: size for name, size in sizes.items() if name in symbols}
     if len(found) == len(sizes):
         return found
-    from satura.rewrite.onnx.checks import declared_inputs
     from satura.rewrite.onnx.files import read_apart
+    from satura.rewrite.onnx.inputs import declared_inputs
 
     declared = declared_inputs(read_apart(model).proto.graph)
     equal = {

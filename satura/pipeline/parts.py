@@ -19,9 +19,9 @@ from satura.pipeline.rule_sets import Rules, names_in_the_book
 from satura.pipeline.sizes import Dims, check_sizes, declared_sizes, middles
 from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.onnx.asked import Asked, bind_inputs
-from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.files import ModelApart, read_apart
+from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.onnx.load import load_at, load_for
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.stored import StoredFile

@@ -141,7 +141,7 @@ def remember(key: str, made: Rewritten) -> None:
 
 
 def _read(content: bytes, program: Program) -> tuple[Schedule, Report]:
-    """Raises ProgramError or UnicodeDecodeError where this was not remembered of `program`."""
+    """Raise ProgramError or UnicodeDecodeError where this was not remembered of `program`."""
     first, _, second = content.decode(errors=_ANY_TEXT).partition(_BETWEEN)
     schedule = parse_schedule(first, _by_label(_large_constants(program)))
     if _interface(schedule.program) != _interface(program):

@@ -42,7 +42,7 @@ def exact(rules: Rules) -> Rules:
 
 
 def check(rules: Rules) -> None:
-    """Raises CallError for what is neither a rule set nor the name of one."""
+    """Raise CallError for what is neither a rule set nor the name of one."""
     if isinstance(rules, str):
         is_known = rules in NAMES
     else:

@@ -41,7 +41,7 @@ def check_sizes(names: Iterable[str], known: Set[str]) -> None:
 
 def declared_sizes(model: ModelApart) -> frozenset[str]:
     """The names of sizes that a model declares: of its inputs, and of what it computes."""
-    from satura.rewrite.onnx.checks import declared_inputs
+    from satura.rewrite.onnx.inputs import declared_inputs
 
     graph = model.proto.graph
     values = (*graph.value_info, *graph.output)

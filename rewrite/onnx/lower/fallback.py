@@ -22,6 +22,7 @@ from onnx import (
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.cut import RANDOM, OpenExtents, with_open_sizes
 from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.types import DataExtentError, dim_param, tensor_type, type_proto
 from satura.rewrite.program.host_call import check
 from satura.rewrite.types.attributes import HostCall
@@ -46,7 +47,7 @@ class Bodies(Protocol):
 
 def with_new_name(node: Context) -> Context:
     """A node whose op has another name since some opset, as one of that opset."""
-    if node.proto.domain not in ("", "ai.onnx") or node.proto.op_type not in NEW_NAMES:
+    if not is_standard(node.proto.domain) or node.proto.op_type not in NEW_NAMES:
         return node
     proto = NodeProto()
     proto.CopyFrom(node.proto)

@@ -15,6 +15,8 @@ def pad(node: Context) -> int:
     build, x = node.build, node[0]
     lo, hi = _amounts(node)
     mode = node.text("mode", "constant")
+    if mode not in ("constant", *_MODES):
+        raise node.wrong(f"there is no mode '{mode}'; modes: constant, {', '.join(_MODES)}")
     for axis, (first, last, extent) in enumerate(zip(lo, hi, build.shape(x), strict=True)):
         lo[axis], hi[axis] = _within(node, axis, first, last, extent)
     if mode == "constant":
@@ -23,14 +25,14 @@ def pad(node: Context) -> int:
         return build.padded(x, _fill(node), lo, hi)
     for axis, (first, last) in enumerate(zip(lo, hi, strict=True)):
         if isinstance(first, SymbolicDim) or isinstance(last, SymbolicDim):
-            x = _read_where(node, x, axis, first, last, mode)
+            x = _padded_by_gather(node, x, axis, first, last, mode)
             continue
         x = _cut(build, x, axis, min(0, first), min(0, last))
         if first > 0 or last > 0:
             extent = build.shape(x)[axis]
             _check_extent(node, mode, extent, max(first, last))
             if isinstance(extent, SymbolicDim) and mode == "wrap":
-                x = _read_where(node, x, axis, max(0, first), max(0, last), mode)
+                x = _padded_by_gather(node, x, axis, max(0, first), max(0, last), mode)
                 continue
             x = _MODES[mode](build, x, axis, extent, max(0, first), max(0, last))
     return x
@@ -66,7 +68,8 @@ def _within(node: Context, axis: int, lo: Dim, hi: Dim, extent: Dim) -> tuple[Di
 
 
 def _need_known(build: Tensors, lo: Dim, hi: Dim, extent: Dim) -> None:
-    """Let calls be refused where a pad is a slice that it is not elsewhere, or of more than all."""
+    """Let calls be refused where an amount whose sign depends on sizes is negative, or where more
+    is cut than there is."""
     cut: Dim = 0
     for amount in (lo, hi):
         if known_at_least(-amount, 0):
@@ -89,8 +92,8 @@ def _fill(node: Context) -> int:
     return build.reshape(value, ()) if build.rank(value) else value
 
 
-def _read_where(node: Context, x: int, axis: int, lo: Dim, hi: Dim, mode: str) -> int:
-    """As the modes do, by a gather: for amounts that depend on sizes."""
+def _padded_by_gather(node: Context, x: int, axis: int, lo: Dim, hi: Dim, mode: str) -> int:
+    """One axis padded as its mode says, by a gather: for amounts that depend on sizes."""
     build = node.build
     cut = [min(0, amount) if isinstance(amount, int) else 0 for amount in (lo, hi)]
     x, lo, hi = _cut(build, x, axis, *cut), lo - cut[0], hi - cut[1]
@@ -110,8 +113,7 @@ def _read_where(node: Context, x: int, axis: int, lo: Dim, hi: Dim, mode: str) -
 
 
 def _check_extent(node: Context, mode: str, extent: Dim, amount: Dim) -> None:
-    if mode not in _MODES:
-        raise node.wrong(f"there is no mode '{mode}'; modes: constant, {', '.join(_MODES)}")
+    """Refuse an axis that has too few elements for its mode, or let such calls be refused."""
     least = amount + 1 if mode == "reflect" else 1
     if isinstance(extent, SymbolicDim) or isinstance(least, SymbolicDim):
         node.build.need_at_least(extent, least)

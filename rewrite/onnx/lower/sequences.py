@@ -22,7 +22,7 @@ _TAKE_SEQUENCES = {
 
 
 def check_operands(node: Context) -> None:
-    """Raises UnsupportedError for a sequence where the op takes a tensor."""
+    """Raise UnsupportedError for a sequence where the op takes a tensor."""
     op_type = node.proto.op_type
     last = len(node.operands)
     bodies = {"Loop": range(2, last), "SequenceMap": range(last)}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from satura.rewrite.onnx.lower.elementwise import BINARY, N_ARY, UNARY
 from satura.rewrite.onnx.write import integer
-from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.onnx.write.emitter import Emitter, Site, op_type_of
 from satura.rewrite.onnx.write.ranges import range_of
 from satura.rewrite.types.attributes import BinaryFn, UnaryFn
 from satura.rewrite.types.constant import Constant
@@ -30,7 +30,8 @@ def unary(emit: Emitter, site: Site) -> str:
         return emit.node(_UNARY[function.name], x)
     if dtype.is_integer:
         return integer.unary(emit, function.name, x, dtype)
-    result = emit.node(_UNARY[function.name], emit.cast(x, dtype, dtype.compute))
+    op_type = op_type_of(function.name, _UNARY, __name__)
+    result = emit.node(op_type, emit.cast(x, dtype, dtype.compute))
     return emit.cast(result, _result_work(dtype, site.node.type.dtype), site.node.type.dtype)
 
 
@@ -58,7 +59,7 @@ def _factor(emit: Emitter, site: Site, position: int) -> str:
 def combine(emit: Emitter, function: str, x: str, y: str, dtype: DType) -> str:
     """f(x, y) of tensors of `dtype`; the shapes may broadcast."""
     if dtype is DType.BOOL:
-        return emit.node(_LOGICAL[function], x, y)
+        return emit.node(op_type_of(function, _LOGICAL, __name__), x, y)
     if dtype.is_integer:
         return integer.binary(emit, function, x, y, dtype)
     x, y = emit.cast(x, dtype, dtype.compute), emit.cast(y, dtype, dtype.compute)
@@ -67,7 +68,7 @@ def combine(emit: Emitter, function: str, x: str, y: str, dtype: DType) -> str:
     elif function == "mod":
         result = _floored_modulo(emit, x, y, dtype.compute)
     else:
-        result = emit.node(_BINARY[function], x, y)
+        result = emit.node(op_type_of(function, _BINARY, __name__), x, y)
     if function in ("eq", "lt", "le"):
         return result
     return emit.cast(result, dtype.compute, dtype)

@@ -13,7 +13,7 @@ from itertools import count
 import numpy as np
 from onnx import NodeProto, helper
 
-from satura.rewrite.errors import ProgramError
+from satura.rewrite.errors import ProgramError, UnsupportedError
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.constant import Constant, content_digest
@@ -37,6 +37,14 @@ COMMUTING = {
 }  # fmt: skip
 """Ops of which the transpose of the result is the result of transposes."""
 ConstantKey = tuple[bytes, tuple[int, ...]]  # a constant's digest, and the order of its axes
+
+
+def op_type_of(function: str, table: Mapping[str, str], module: str) -> str:
+    """The ONNX op of a scalar function. Raises UnsupportedError where `table` of a module of the
+    saver has none."""
+    if function not in table:
+        raise UnsupportedError(f"'{function}' cannot be saved: {module} has no ONNX op for it")
+    return table[function]
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from satura.rewrite.onnx.write.emitter import Emitter
+from satura.rewrite.onnx.write.emitter import Emitter, op_type_of
 from satura.rewrite.onnx.write.ranges import range_of
 from satura.rewrite.types.tensor_type import DType
 
 _COMPARISONS = {"eq": "Equal", "lt": "Less", "le": "LessOrEqual"}
 _BITWISE = {"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor"}
+_UNARY = {"neg": "Neg", "abs": "Abs"}
 _PLAIN = {"add": "Add", "sub": "Sub", "mul": "Mul"}
 
 
@@ -31,7 +32,7 @@ def unary(emit: Emitter, function: str, x: str, dtype: DType) -> str:
     elif function == "neg" and not work.is_signed:
         result = emit.node("Sub", emit.scalar(0, work), wide)
     else:
-        result = emit.node({"neg": "Neg", "abs": "Abs"}[function], wide)
+        result = emit.node(op_type_of(function, _UNARY, __name__), wide)
     return emit.cast(result, work, dtype)
 
 
@@ -71,12 +72,12 @@ def binary(emit: Emitter, function: str, x: str, y: str, dtype: DType) -> str:
     elif function in ("max", "min"):
         result = extreme(emit, function, a, b, work)
     else:
-        result = emit.node(_PLAIN[function], a, b)
+        result = emit.node(op_type_of(function, _PLAIN, __name__), a, b)
     return emit.cast(result, work, dtype)
 
 
 def _is_free_of(emit: Emitter, x: str, dtype: DType, *values: int) -> bool:
-    """True for what has none of `values` as an element."""
+    """Whether nothing in `x` is one of `values`."""
     known = range_of(emit, x)
     return all(known.excludes(value) for value in values if value >= 0 or dtype.is_signed)
 

@@ -32,7 +32,7 @@ from satura.rewrite.types.tensor_type import DType
 IR_VERSION = 10
 _KNOWN_WELL = 18  # onnxruntime has slow kernels of newer AveragePools
 
-_EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
+EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
     "unary": elementwise.unary,
     "binary": elementwise.binary,
     "select": elementwise.select,
@@ -139,7 +139,10 @@ class _Names:
         if site.node.op.name == "item":
             assert isinstance(attribute, Count)
             return self._results[site.reads[0]][attribute.value]
-        return _EMITTERS[site.node.op.name](self._emit, site)
+        name = site.node.op.name
+        if name not in EMITTERS:
+            raise UnsupportedError(f"op {name} cannot be saved: EMITTERS of {__name__} lacks it")
+        return EMITTERS[name](self._emit, site)
 
     def _host(self, call: HostCall, site: Site) -> list[str]:
         """The results of a host call: its node, reading and writing this graph's tensors."""
@@ -217,7 +220,7 @@ def _unbroadcast(nodes: tuple[Node, ...], node: Node) -> tuple[int, ...]:
 
 
 def _spans(shapes: list[tuple[Dim, ...]], result: tuple[Dim, ...]) -> bool:
-    """True where shapes of extents 1 or as in `result` broadcast to `result`."""
+    """Whether shapes of extents 1 or as in `result` broadcast to `result`."""
     return all(
         dim in extents for dim, extents in zip(result, zip(*shapes, strict=True), strict=True)
     )
