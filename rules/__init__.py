@@ -3,6 +3,7 @@
 from satura.rewrite.language.dsl import RuleSet
 from satura.rules import (
     algebra,
+    attention,
     broadcast,
     contraction,
     folding,
@@ -28,6 +29,7 @@ BOOK = {
         power,
         contraction,
         winograd,
+        attention,
         quantised,
     )
 }

@@ -60,6 +60,14 @@ def winograd() -> Program:
     return build.program({"y": build.winograd(x, w, build.window(DType.F32, (3, 3)))})
 
 
+def attention() -> Program:
+    """Two microkernels, and between them the softmax of what is in scratch memory."""
+    build = Builder()
+    q, k, v = (build.input(name, DType.F32, (96, 96)) for name in "qkv")
+    bias = build.broadcast(build.constant([[0.0]], DType.F32), (96, 96))
+    return build.program({"y": build.attention(q, k, bias, v)})
+
+
 def functions() -> Program:
     """A loop for every function of f32 that calls no library."""
     build = Builder()
@@ -160,6 +168,7 @@ PROGRAMS = {
     "full_groups": lambda: groups(target.host_target().lanes),
     "upsampled": upsampled, "elementwise": elementwise, "contraction": contraction,
     "winograd": winograd,
+    "attention": attention,
     "functions": functions, "softmax": softmax, "places": places, "quantized": quantized,
     "octets": octets, "few_columns": few_columns, "few_octets": lambda: octets(24),
     "small_octets": lambda: octets(largest=64),

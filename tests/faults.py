@@ -370,6 +370,18 @@ FAULTS = (
         "tests/test_octets.py::test_bounds_and_zero_points_of_octets",
     ),
     Fault(
+        "backend/contraction/attention.py",
+        "put_f32(target, n, no_weight)",
+        "put_f32(target, n, f32(0))",
+        "tests/test_attention.py::test_shapes",
+    ),
+    Fault(
+        "backend/contraction/attention.py",
+        "biases = bias_here + (first_row + first + slot)",
+        "biases = bias_here + (first + slot)",
+        "tests/test_attention.py::test_shapes",
+    ),
+    Fault(
         "backend/contraction/winograd.py",
         "first1 + i >= 0 and first1 + i < input1",
         "first1 + i >= 0 and first1 + i <= input1",

@@ -111,6 +111,18 @@ class Cases(Builder):
         shape = tuple(map(static, self.type(x).shape))
         return self.binary("sub", x, self.broadcast(self.reduce("max", x, axes), shape))
 
+    def scaled(self, x: int) -> int:
+        """x times an eighth."""
+        shape = tuple(map(static, self.type(x).shape))
+        return self.binary("mul", x, self.broadcast(self.constant([[[0.125]]], F32), shape))
+
+    def means_of(self, scores: int, axis: int) -> int:
+        """Means of values v [2, 512, 64], weighted by the softmax of scores along `axis`."""
+        grown = self.unary("exp", self.less_the_largest(scores, (axis,)))
+        shape = tuple(map(static, self.type(scores).shape))
+        total = self.broadcast(self.reduce("sum", grown, (axis,)), shape)
+        return self.matmul(self.binary("div", grown, total), self.tensor(2, 512, 64, name="v"))
+
     def cut(self, x: int, axis: int, begin: int, end: int) -> int:
         """x[begin:end] along `axis`."""
         sizes = list(map(static, self.type(x).shape))
@@ -404,6 +416,28 @@ CASES: dict[str, Case] = {
     ) >> (
         lambda b: b.reshape(
             b.unary("relu", b.binary("mul", b.unary("neg", b.tensor(4)), 0)), (1, 4, 1)
+        )
+    ),
+    "M20 attention without scores": start(
+        lambda b: b.means_of(
+            b.scaled(b.matmul(b.tensor(2, 512, 64), b.tensor(2, 64, 512, name="k"))), 2
+        )
+    ) >> (
+        lambda b: b.attention(
+            b.scaled(b.tensor(2, 512, 64)), b.tensor(2, 64, 512, name="k"),
+            b.broadcast(b.reshape(b.constant(0.0, F32), (1, 1, 1)), (2, 512, 512)),
+            b.tensor(2, 512, 64, name="v"),
+        )
+    ),
+    "M20 weights of all queries are no attention": start(
+        lambda b: b.means_of(
+            b.scaled(b.matmul(b.tensor(2, 512, 64), b.tensor(2, 64, 512, name="k"))), 1
+        )
+    ) | (
+        lambda b: b.attention(
+            b.scaled(b.tensor(2, 512, 64)), b.tensor(2, 64, 512, name="k"),
+            b.broadcast(b.reshape(b.constant(0.0, F32), (1, 1, 1)), (2, 512, 512)),
+            b.tensor(2, 512, 64, name="v"),
         )
     ),
     "M21 conv, to channels first, flatten, matmul": start(

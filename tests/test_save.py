@@ -290,6 +290,26 @@ def test_contractions(dtype: DType) -> None:
     check(program, arguments_of(program, special=False), tolerance=bound)
 
 
+def test_attention_with_a_bias_and_without() -> None:
+    build = Builder()
+    q, k = build.input("q", DType.F32, (2, 3, 4)), build.input("k", DType.F32, (2, 4, 5))
+    v, b = build.input("v", DType.F32, (2, 5, 6)), build.input("b", DType.F32, (1, 3, 1))
+    zero = build.reshape(build.constant(0.0, DType.F32), (1, 1, 1))
+    program = build.program(
+        {
+            "biased": build.attention(q, k, build.broadcast(b, (2, 3, 5)), v),
+            "whole": build.attention(q, k, build.matmul(q, k), v),
+            "plain": build.attention(q, k, build.broadcast(zero, (2, 3, 5)), v),
+            "of nothing": build.attention(
+                q, build.slice(k, (0, 0, 0), (2, 4, 0)), build.slice(k, (0, 0, 0), (2, 3, 0)),
+                build.slice(v, (0, 0, 0), (2, 0, 6)),
+            ),
+        }
+    )  # fmt: skip
+    check(program, arguments_of(program, special=False), tolerance=1e-5)
+    assert [node.op_type for node in to_model(program).graph.node].count("Add") == 2
+
+
 def test_convolution_over_four_axes_and_over_nothing() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (1, 3, 3, 3, 3, 2))

@@ -201,6 +201,19 @@ def convolutions(high: Dim, wide: Dim) -> Program:
     return build.program({"y": build.reduce("sum", x, (1, 2))})
 
 
+def test_attention_of_many_lengths_is_of_one_class(no_kernels: None) -> None:
+    """Blocks of queries, panels and pieces of keys are numbers, and not facts."""
+    build = Builder()
+    q = build.input("q", DType.F32, (8, N, 64))
+    k, v = (build.input(name, DType.F32, (8, M, 64)) for name in "kv")
+    mask = build.broadcast(build.input("m", DType.F32, (1, 1, M)), (8, N, M))
+    y = build.attention(q, build.transpose(k, (0, 2, 1)), mask, v)
+    plans, random = Plans(scheduled(build.program({"y": y})), 3), np.random.default_rng(0)
+    for n, m in random.integers(2, 3000, (20, 2)).tolist():
+        plans.planned((("m", m), ("n", n)))
+    assert len(plans.known) == 1, [each.missed for each, _ in plans.known]
+
+
 @pytest.mark.parametrize(("high", "wide"), [pytest.param(24, 24, marks=pytest.mark.deep), (N, M)])
 def test_convolutions_of_many_sizes_are_of_few_classes(
     high: Dim, wide: Dim, no_kernels: None

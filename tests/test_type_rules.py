@@ -41,6 +41,8 @@ MISFITS: dict[str, tuple[Callable[[], int], str]] = {
     "matmul": (lambda: build.matmul(X, Y), "inner extents"),
     "pool": (lambda: build.pool("max", X, build.window(DType.F32, (4, 1))), "does not fit"),
     "conv": (lambda: build.conv(IMAGE, KERNEL, WINDOW), "4 channels, 1 groups"),
+    "attention of other depths": (lambda: build.attention(X, X, X, X), "inner extents"),
+    "attention of integers": (lambda: build.attention(*(INDICES,) * 4), "only f32"),
     "winograd": (lambda: build.winograd(IMAGE, KERNEL, WINDOW), "4 channels, 1 groups"),
     "winograd of integers": (lambda: build.winograd(PIXELS, PIXELS, WINDOW), "only f32"),
     "winograd in steps": (lambda: build.winograd(IMAGE, KERNEL, STRIDED), "steps of more"),

@@ -170,7 +170,7 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
         arguments += ", heads"
     if spec.tile.part:
         (name,) = spec.tile_names
-        parts = f"({slots(spec)}) // {spec.tile.part}"
+        parts = f"({slots(spec.tile)}) // {spec.tile.part}"
         arguments = f"table, pitch, hops, tile_taps, {parts}, step_weights, ahead, accumulators"
         yield f"{name}({arguments}, heads)"
         return

@@ -26,7 +26,9 @@ from satura.backend.contraction.positions import (
 )
 from satura.backend.contraction.row_packing import band_lines, row_packing_lines
 from satura.backend.contraction.spec import ContractionSpec
+from satura.backend.contraction.tile import Tile
 from satura.backend.emit.text import INDENT, indent
+from satura.rewrite.types.tensor_type import DType
 
 _WORD = 8
 
@@ -95,7 +97,7 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "for tile in range(tiles):"
     body = [
         tile_size(spec),
-        f"slots = {slots(spec)}",
+        f"slots = {slots(spec.tile)}",
         "table = tables + tile * table_pitch",
     ]
     if spec.left_packed and not spec.banded:
@@ -122,7 +124,7 @@ def tile_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "kind = load_int64(kinds, tile)"
     yield f"hops += (kind * taps + first_tap) * {_WORD}"
     yield "if kind == 0:"
-    yield f"{INDENT}pitch = {slots(spec)} * {_WORD}"
+    yield f"{INDENT}pitch = {slots(spec.tile)} * {_WORD}"
     yield f"{INDENT}table += first_tap * pitch"
     yield "elif kind == 2:"
     yield f"{INDENT}tile_taps = taps // taps{last}"
@@ -149,37 +151,46 @@ def panel_lines(spec: ContractionSpec) -> Iterator[str]:
         yield f"{INDENT}packed = piece"
         yield from indent(1, _integer_panel_lines(spec))
         return
-    copy = ["packed = piece", "done = 0"]
-    if spec.dtype is spec.word:
-        copy += _transposing_lines(spec, lanes)
-    read, put = f"read_{spec.dtype.value}", f"put_{spec.word.value}"
-    copy += [
-        f"for k in range(done if valid == {width} else 0, taps * depth):",
-        f"{INDENT}line = weights + k * {spec.line}",
-        f"{INDENT}origin = source + k * right_depth_stride",
-        f"{INDENT}if right_column_stride == {spec.dtype.itemsize} and valid == {width}:",
-        f"{INDENT * 2}for n in range({width}):",
-        f"{INDENT * 3}{put}(line, n, {read}(origin, n))",
-        f"{INDENT}else:",
-        f"{INDENT * 2}for n in range(valid // {lanes} * {lanes} if k < done else 0, valid):",
-        f"{INDENT * 3}{put}(line, n, {read}(origin + n * right_column_stride, 0))",
-        f"{INDENT}for n in range(valid, {width}):",
-        f"{INDENT * 2}{put}(line, n, scalar_{spec.word.value}(0))",
+    copied = copied_panel_lines(width, lanes, spec.dtype, spec.word, "taps * depth")
+    yield from indent(1, ["packed = piece", *copied])
+
+
+def copied_panel_lines(
+    width: int, lanes: int, dtype: DType, word: DType, depth: str
+) -> Iterator[str]:
+    """Copies `depth` lines from `source` to the panel `weights`, of which `valid` columns are
+    there; steps are `right_depth_stride` and `right_column_stride`."""
+    size = width * word.itemsize
+    yield "done = 0"
+    if dtype is word:
+        yield from _transposing_lines(lanes, size, word.itemsize, depth)
+    read, put = f"read_{dtype.value}", f"put_{word.value}"
+    yield f"for k in range(done if valid == {width} else 0, {depth}):"
+    line = [
+        f"line = weights + k * {size}",
+        "origin = source + k * right_depth_stride",
+        f"if right_column_stride == {dtype.itemsize} and valid == {width}:",
+        f"{INDENT}for n in range({width}):",
+        f"{INDENT * 2}{put}(line, n, {read}(origin, n))",
+        "else:",
+        f"{INDENT}for n in range(valid // {lanes} * {lanes} if k < done else 0, valid):",
+        f"{INDENT * 2}{put}(line, n, {read}(origin + n * right_column_stride, 0))",
+        f"for n in range(valid, {width}):",
+        f"{INDENT}{put}(line, n, scalar_{word.value}(0))",
     ]
-    yield from indent(1, copy)
+    yield from indent(1, line)
 
 
-def _transposing_lines(spec: ContractionSpec, lanes: int) -> list[str]:
-    """`done` rows of the panel's whole vectors, where the depth is contiguous."""
-    word = spec.word.itemsize
+def _transposing_lines(lanes: int, size: int, word: int, depth: str) -> list[str]:
+    """`done` lines of the panel's whole vectors, where the depth is contiguous."""
     return [
         f"if right_depth_stride == {word}:",
-        f"{INDENT}done = taps * depth // {lanes} * {lanes}",
+        f"{INDENT}done = {depth} // {lanes} * {lanes}",
         f"{INDENT}for n in range(0, valid - {lanes - 1}, {lanes}):",
         f"{INDENT * 2}for k in range(0, done, {lanes}):",
         f"{INDENT * 3}origin = source + n * right_column_stride + k * {word}",
-        f"{INDENT * 3}line = weights + k * {spec.line} + n * {word}",
-        f"{INDENT * 3}transpose_block_{8 * word}(origin, right_column_stride, line, {spec.line})",
+        f"{INDENT * 3}line = weights + k * {size} + n * {word}",
+        f"{INDENT * 3}transpose_block_{8 * word}(origin, right_column_stride, line, {size})",
     ]
 
 
@@ -191,12 +202,12 @@ def tile_size(spec: ContractionSpec) -> str:
     return "size = least + (1 if tile < larger else 0)"
 
 
-def slots(spec: ContractionSpec) -> str:
+def slots(tile: Tile) -> str:
     """How many rows the microkernel of a tile of `size` rows has."""
-    if spec.tile.part:
-        return f"(size + {spec.tile.part - 1}) // {spec.tile.part} * {spec.tile.part}"
-    expression = str(spec.tile.rows[-1])
-    for rows in reversed(spec.tile.rows[:-1]):
+    if tile.part:
+        return f"(size + {tile.part - 1}) // {tile.part} * {tile.part}"
+    expression = str(tile.rows[-1])
+    for rows in reversed(tile.rows[:-1]):
         expression = f"({rows} if size > {rows - 1} else {expression})"
     return expression
 

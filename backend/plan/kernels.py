@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from math import prod
 
 from satura.backend.constants import ConstantStore, fold_constants
+from satura.backend.contraction.attention_call import attention_code
 from satura.backend.contraction.call import ContractionForm, contraction_code
 from satura.backend.contraction.recurrence_call import recurrence_code
 from satura.backend.contraction.winograd_call import winograd_code
@@ -89,6 +90,8 @@ def kernel_code(
             raise LoweringError(f"op {op} has no kernel: give it one in ALONE of {__name__}")
         return ALONE[op](schedule, dispatch, name)
     if dispatch.form is Form.CONTRACTION:
+        if (code := attention_code(schedule, dispatch, threads, name, any_sizes)) is not None:
+            return code
         code = winograd_code(schedule, dispatch, threads, store, name, any_sizes)
         if code is None:
             spec = wanted if isinstance(wanted, ContractionForm) else None

@@ -215,6 +215,13 @@ def _winograd(draw: Draw, result: TensorType, given: Given, known: Types) -> Dra
     return operands, (window,)
 
 
+def _attention(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    reject_unless(result.rank >= 2 and result.dtype is DType.F32)
+    (weights, v), _ = _matmul(draw, result, (), (None, known[3]))
+    (q, k), _ = _matmul(draw, weights, (), known[:2])
+    return (q, k, weights, v), ()
+
+
 def _recurrence(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     """One or two sides, a few units and sequences."""
     reject_unless(result.rank == 4 and result.dtype in (DType.F32, DType.F64))
@@ -320,6 +327,7 @@ DRAWN: dict[str, Callable[[Draw, TensorType, Given, Types], Drawn]] = {
     "matmul": _matmul,
     "conv": _conv,
     "winograd": _winograd,
+    "attention": _attention,
     "recurrence": _recurrence,
     "scatter": _scatter,
     "first_places": _first_places,

@@ -11,6 +11,7 @@ from math import ceil, inf, prod
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.features import Amount, rate
 from satura.rewrite.ops import REGISTRY
+from satura.rewrite.ops.attention import CHEAP, REDUCED, exp_flops, scores_type
 from satura.rewrite.ops.cells import Cell
 from satura.rewrite.ops.recurrence import cell_flops
 from satura.rewrite.ops.registry import size_of
@@ -31,6 +32,7 @@ _WIDENED = (DType.F16, DType.BF16)
 _TILED = (DType.F32, DType.F64, *_WIDENED)
 _ROWS_OF_A_PANEL = 480  # for so many rows it is packed once
 _TILES_OF_A_BLOCK = 96  # of a winograd, for which weights are transformed once
+_QUERIES_OF_A_BLOCK = 8  # at least, where there are enough threads
 _POOLED = 4  # neighbouring results of a pool that are computed at a time
 _COMPARED = 3.0  # instructions of a maximum, which keeps NaN
 _IN_FLIGHT = 8.0  # multiply-adds that hide their latency
@@ -165,6 +167,24 @@ def winograd_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
     weights = (rate("cheap", DType.F32), WEIGHT_OPERATIONS * float(blocks * depth * columns))
     transforms = (("transformed", transformed_elements(result, x)), weights)
     return (*amounts, *transforms), tiles / TILE**2
+
+
+def attention_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
+    """What an attention computes: both products, exp of the scores, and what is packed."""
+    q, k, _, v = (classes.sized[operand] for operand in node.operands)
+    *batch, rows, depth = _shape(q)
+    keys, columns = _shape(v)[-2:]
+    (scores, tiles), _ = tile_amounts(q.dtype, prod(batch), rows, keys, depth, 1, lanes)
+    (sums, others), _ = tile_amounts(q.dtype, prod(batch), rows, columns, keys, 1, lanes)
+    of_scores = scores_type(q, k)
+    packed = sum(classes.bytes[node.operands[at]] for at in (0, 1, 3))
+    amounts = (
+        scores, tiles, sums, others, ("packed", packed), ("row", float(prod(batch) * rows)),
+        (rate("dear", q.dtype), exp_flops(of_scores)),
+        (rate("cheap", q.dtype), CHEAP * size_of(of_scores)),
+        (rate("reduction", q.dtype), REDUCED * size_of(of_scores)),
+    )  # fmt: skip
+    return amounts, float(prod(batch) * ceil(rows / _QUERIES_OF_A_BLOCK))
 
 
 def lonely_work(classes: EClasses, node: ENode, lanes: int) -> Work:

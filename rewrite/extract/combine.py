@@ -7,6 +7,7 @@ from __future__ import annotations
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.amounts import (
     NOTHING,
+    attention_work,
     contraction_work,
     crossed_work,
     elementwise_work,
@@ -34,6 +35,8 @@ _ELEMENTWISE, _LAYOUT = Kind.ELEMENTWISE, Kind.LAYOUT
 _VIEW, _PLAIN, _ROW = Fused.VIEW, Fused.LOOP, Fused.ROW
 _SEEN = (Fused.VIEW, Fused.LOOP)
 _SPECIAL = (Fused.ROW, *ANCHORED)
+
+_WORK = {"winograd": winograd_work, "attention": attention_work}
 
 MAX_NODES = 48  # a larger fragment compiles slowly and gains nothing
 
@@ -268,8 +271,8 @@ def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
     done, inner = contraction_work, -1
     if window:
         done = pool_work
-    elif base.node.op == "winograd":
-        done = winograd_work
+    elif base.node.op in _WORK:
+        done = _WORK[base.node.op]
     elif sums_octets(classes, base):
         done = octet_work
     elif is_planar(classes, base, base.parts[0]):

@@ -143,11 +143,11 @@ class Arithmetic(Elementwise):
 
 class Contraction(AnyOp):
     """Any op that sums products: `matmul` or `conv`. A `winograd` is a conv as well, to which
-    the laws apply."""
+    the laws apply; an `attention` sums products of two kinds."""
 
     @classmethod
     def has(cls, op: Op) -> bool:
-        return op.kind is Kind.CONTRACTION and op.name != "winograd"
+        return op.kind is Kind.CONTRACTION and op.name not in ("winograd", "attention")
 
 
 FAMILY_SORTS = (Elementwise, Arithmetic, Contraction, Operands, Some, Others, Scalars)

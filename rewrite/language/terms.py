@@ -370,6 +370,10 @@ def winograd(x: Operand, w: Operand, window: Window) -> Term:
     return _apply("winograd", (x, w), window)
 
 
+def attention(q: Operand, k: Operand, bias: Operand, v: Operand) -> Term:
+    return _apply("attention", (q, k, bias, v))
+
+
 def iota(shape: Shape, axis: Axis, dtype: DType) -> Term:
     return _apply("iota", (), shape, axis, dtype)
 

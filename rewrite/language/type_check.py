@@ -27,8 +27,8 @@ T = TypeVar("T", DType, int)
 
 # Ops whose tensor operands and result all have one dtype, and those that also have one rank.
 _MOVES = ("transpose", "slice", "broadcast", "reduce", "pool")
-_ALIKE = ("concat", "matmul", "conv", "winograd")
-_COMPUTING = ("reduce", "pool", "matmul", "conv", "winograd")
+_ALIKE = ("concat", "matmul", "conv", "winograd", "attention")
+_COMPUTING = ("reduce", "pool", "matmul", "conv", "winograd", "attention")
 
 
 @dataclass

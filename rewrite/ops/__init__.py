@@ -1,6 +1,7 @@
 """The canonical ops: name, attributes, type rule, reference and flops of each, at one place."""
 
 from satura.rewrite.ops import (
+    attention,
     elementwise,
     host,
     indexing,
@@ -22,6 +23,7 @@ __all__ = [
     "USER_OPS",
     "Kind",
     "Op",
+    "attention",
     "elementwise",
     "host",
     "indexing",

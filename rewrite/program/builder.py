@@ -114,6 +114,9 @@ class Builder(ProgramBuilder):
     def winograd(self, x: int, w: int, window: Window) -> int:
         return self.add("winograd", (x, w), window)
 
+    def attention(self, q: int, k: int, bias: int, v: int) -> int:
+        return self.add("attention", (q, k, bias, v))
+
     def scatter(self, x: int, indices: int, updates: int, f: str = "last") -> int:
         return self.add("scatter", (x, indices, updates), ReduceFn(f))
 

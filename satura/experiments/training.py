@@ -173,6 +173,13 @@ def _winograd(draw: Drawing) -> int:
     return draw.build.winograd(x, weight, window)
 
 
+def _attention(draw: Drawing) -> int:
+    build = draw.build
+    heads, rows, keys, depth = draw.sizes((1, 8), (8, 600), (8, 600), (16, 80))
+    q, k, v = (draw.input(heads, *shape) for shape in ((rows, depth), (depth, keys), (keys, depth)))
+    return build.attention(q, k, build.broadcast(draw.constant(1, 1, keys), (heads, rows, keys)), v)
+
+
 def _octets(draw: Drawing) -> int:
     rows, depth, columns = draw.sizes((1, 1600), (8, 800), (8, 800))
     x = draw.build.cast(draw.input(rows, depth), DType.I32)
@@ -262,5 +269,6 @@ _OF_F32: dict[str, Pattern] = {
     "sum": lambda draw: draw.build.reduce("sum", draw.tensor(2), (1,)),
     "column sum": lambda draw: draw.build.reduce("sum", draw.tensor(3), (1,)),
     "softmax": _softmax, "normalised": _normalisation, "winograd": _winograd,
+    "attention": _attention,
     "recurrence": _recurrence, "scatter": _scatter, "first places": _first_places,
 }  # fmt: skip

@@ -43,7 +43,7 @@ _MARKS = ("QuantizeLinear", "DequantizeLinear")  # runtimes compute in integers 
 _SIZES = ("Shape", "Size")  # they read no elements
 _MOVING = ("Transpose", "Reshape", "Identity")
 _FREE = ("input", "constant", "item")
-_PRODUCTS = ("matmul", "conv", "winograd", "recurrence")
+_PRODUCTS = ("matmul", "conv", "winograd", "attention", "recurrence")
 
 _Make = Callable[[ProgramBuilder, Sequence[int]], int]
 

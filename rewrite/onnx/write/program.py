@@ -49,6 +49,7 @@ EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
     "reduce": reductions.reduce,
     "arg_reduce": reductions.arg_reduce,
     "matmul": reductions.matmul,
+    "attention": reductions.attention,
     "pool": windows.pool,
     "conv": windows.conv,
     "winograd": windows.conv,
@@ -190,6 +191,12 @@ def _reads(program: Program, index: int) -> tuple[int, ...]:
         return layout.reads_of_reshape(program.nodes, node)
     if node.op.name == "recurrence":
         return recurrent.reads(program.nodes, node)
+    if node.op.name == "attention":  # a bias has the scores' shape by being added to them
+        q, k, bias, v = node.operands
+        bias = (
+            program.nodes[bias].operands[0] if program.nodes[bias].op.name == "broadcast" else bias
+        )
+        return q, k, bias, v
     broadcasts = node.op.name in _BROADCASTING and user_op(node.op, node.attributes) is None
     return _unbroadcast(program.nodes, node) if broadcasts else node.operands
 

@@ -168,6 +168,17 @@ def write_matmul(emit: Emitter, x: str, y: str, dtype: DType) -> str:
     )
 
 
+def attention(emit: Emitter, site: Site) -> str:
+    """attention(q, k, bias, v)"""
+    q, k, bias, v = (site.operand(position) for position in range(4))
+    if 0 in site.type(1).shape[-1:]:  # runtimes have no softmax of nothing
+        return write_fill(emit, 0, site.node.type.shape, site.node.type.dtype)
+    scores, known = emit.node("MatMul", q, k), site.known(2)
+    if known is None or known.array.any():
+        scores = emit.node("Add", scores, bias)
+    return emit.node("MatMul", emit.node("Softmax", scores, axis=-1), v)
+
+
 def write_fold(emit: Emitter, function: str, parts: Sequence[str], dtype: DType) -> str:
     """All parts combined by a reduction's function."""
     step = {"sum": "add", "prod": "mul"}.get(function, function)
