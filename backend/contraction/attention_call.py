@@ -14,10 +14,10 @@ from satura.backend.contraction.epilogue import NestEpilogue
 from satura.backend.contraction.spec import RowAxis
 from satura.backend.contraction.tile import choose_tile
 from satura.backend.contraction.views import view_of
-from satura.backend.emit.body import Code
+from satura.backend.emit.code import Code
+from satura.backend.lower.anchors import anchor_of, epilogue_nest
 from satura.backend.lower.body import Pointer
 from satura.backend.lower.canonical import renumber
-from satura.backend.lower.reductions import anchor_of, epilogue_nest
 from satura.backend.lower.walk import LoweringError, shape_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 
