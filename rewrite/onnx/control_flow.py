@@ -52,6 +52,10 @@ def _branch(node: Context, body: Body) -> list[int]:
 def _either(node: Context, condition: int, x: int, y: int) -> int:
     """x where the scalar `condition` holds, else y."""
     build = node.build
+    tensors = [build.sequences.get(each) for each in (x, y)]
+    if tensors[0] and tensors[1] and len(tensors[0]) == len(tensors[1]):
+        pairs = zip(tensors[0], tensors[1], strict=True)
+        return build.sequence([_either(node, condition, *pair) for pair in pairs])
     if min(x, y) < 0:
         node.values.needed(condition)
         raise node.unsupported("which sequence is a result depends on data; make it a constant")
