@@ -60,6 +60,13 @@ def with_open_sizes(name: str, type_: TypeProto, sizes: Collection[str]) -> Type
     return result
 
 
+def with_all_open(name: str, type_: TypeProto) -> TypeProto:
+    """The type of value `name` with a size of its own for each extent."""
+    tensor = type_.tensor_type
+    rank = [None] * len(tensor.shape.dim)
+    return with_open_sizes(name, helper.make_tensor_type_proto(tensor.elem_type, rank), ())
+
+
 @dataclass(frozen=True)
 class Cut:
     """`before` computes what `cut_node` reads, and whatever else of it comes after the node.

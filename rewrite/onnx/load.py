@@ -15,7 +15,7 @@ from satura.rewrite.errors import CallError, ModelError, UnsupportedError
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.calls import Call
 from satura.rewrite.onnx.checks import declared_inputs
-from satura.rewrite.onnx.cut import OpenExtents
+from satura.rewrite.onnx.cut import OpenExtents, with_all_open
 from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.importer import Importer
@@ -253,12 +253,26 @@ class _Import:
                 known[same.name] = same.dim
                 if same.may_broadcast:
                     taken[same.taken] = None
-            except OpenExtents:
+            except OpenExtents as found:
+                if found.outputs and (has_chosen or build.has_chosen):
+                    raise self._for_other_sizes(apart, found) from None
                 raise
             except (ModelError, UnsupportedError) as error:
                 if has_chosen or build.has_chosen:
                     raise _ChosenSizes(error) from None
                 raise
+
+    def _for_other_sizes(self, apart: ModelApart, found: OpenExtents) -> OpenExtents:
+        """What was found where numbers were taken for sizes, with types that hold at all sizes."""
+        outputs = {name: with_all_open(name, each) for name, each in found.outputs.items()}
+        try:
+            replace(self, for_all_sizes=True)._with_equal_sizes(apart, _USUAL_SIZE, {})
+        except OpenExtents as other:
+            if other.outputs.keys() == outputs.keys():
+                outputs = {**other.outputs}
+        except (ModelError, UnsupportedError):
+            pass  # before it there is a node that needs numbers
+        return OpenExtents(str(found), outputs)
 
 
 class _ChosenSizes(Exception):

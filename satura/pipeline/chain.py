@@ -24,6 +24,8 @@ from satura.rewrite.onnx.load import named_sizes
 from satura.rewrite.onnx.made_sequences import members_among
 from satura.rewrite.onnx.order import short_label
 from satura.rewrite.onnx.upgrade import upgrade
+from satura.rewrite.types.at_sizes import evaluate
+from satura.rewrite.types.dims import Dim, symbols_of
 from satura.rewrite.types.shown import kind_of
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -130,10 +132,11 @@ class Chain(Program):
             raise CallError(
                 f"node {self.node}, which runs in Python, does not take {given}: {error}"
             ) from error
+        sizes = named_sizes(self.inputs, arguments)
         for name, result in zip(self._wanted, results, strict=True):
             type_, array = self._results[name], np.asarray(result)
             if array.ndim != type_.rank and not array.size:  # of nothing the reference drops axes
-                array = array.reshape([dim if isinstance(dim, int) else 0 for dim in type_.shape])
+                array = array.reshape([_extent(dim, sizes) for dim in type_.shape])
             values[name] = array.astype(type_.dtype.numpy, copy=False)
         for part in self._fitting(values, passed):
             values |= part.run(_chosen(values, part))
@@ -157,6 +160,11 @@ class Chain(Program):
     ) -> NoReturn:
         """Raises CallError: extents are not known before the call."""
         raise CallError("sizes of results depend on data: use run, not bind")
+
+
+def _extent(dim: Dim, sizes: Mapping[str, int]) -> int:
+    """An extent of a result without elements: 0 where it is not known."""
+    return evaluate(dim, sizes) if symbols_of([dim]) <= sizes.keys() else 0
 
 
 def _chosen(values: Mapping[str, Array], part: Part) -> dict[str, Array]:
