@@ -156,6 +156,50 @@ def test_scans_of_open_length_have_results_of_that_length(
         np.testing.assert_array_equal(found["y"], expected)
 
 
+CHOSEN = """g (float[n] x, int64 at) => (float y) <float least = {{4.0}}, int64 far = {{4}}> {{
+    s = ReduceSum<keepdims=0>(x) c = Greater(s, least) y = If(c)
+        <then_branch = t () => (float a) {{ {0} }}, else_branch = e () => (float b) {{ {1} }}> }}"""
+READ, SUMMED = "{0} = Gather(x, {1})", "{0} = ReduceSum<keepdims=0>(x)"
+REPEATED = """g (float[{0}] x, int64 at) => (float y) <int64 most = {{10}}, float zero = {{0.0}}> {{
+    y, last = Loop(most, , zero, at) <body = b (int64 i, bool go, float h, int64 p)
+        => (bool on, float s, int64 q) {{ two = Constant<value_int=2>() e = Gather(x, {1})
+        s = Add(h, e) q = Add(p, two) on = Greater(e, zero) }}> }}"""
+
+
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        (CHOSEN.format(READ.format("a", "at"), SUMMED.format("b")), [([1, 2], 9), ([3, 4], 1)]),
+        (CHOSEN.format(SUMMED.format("a"), READ.format("b", "at")), [([4, 2], 9), ([1, 2], -1)]),
+        (CHOSEN.format(READ.format("a", "far"), SUMMED.format("b")), [([1, 2], 0), ([2] * 5, 0)]),
+        (REPEATED.format("n", "i"), [([1, 2, 0], 0), ([0], 0), ([1] * 12, 0)]),
+        (REPEATED.format(3, "i"), [([1, 2, 0], 0), ([0, 1, 2], 0)]),
+        (REPEATED.format("n", "p"), [([1, 7, 2, 7, 0], 0), ([0], 0)]),
+    ],
+)
+def test_what_is_not_taken_may_read_outside(
+    text: str, calls: list[tuple[list[float], int]]
+) -> None:
+    model = onnx.parser.parse_model(HEAD + text)
+    compiled = satura.compile(model, threads=1)
+    for values, at in calls:
+        check(model, compiled, {"x": np.array(values, np.float32), "at": np.array(at)})
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        (CHOSEN.format(READ.format("a", "at"), SUMMED.format("b")), [3, 4]),
+        (REPEATED.format("n", "p"), [1, 7, 2, 7]),
+    ],
+)
+def test_what_is_taken_may_not_read_outside(text: str, values: list[float]) -> None:
+    compiled = satura.compile(onnx.parser.parse_model(HEAD + text), threads=1)
+    with pytest.raises(CallError, match="an index"):
+        compiled.run({"x": np.array(values, np.float32), "at": np.array(2)})
+
+
 def test_bodies_are_programs() -> None:
     _, compiled = compiled_of(MODELS["a choice in a loop"])
     assert [len(nodes) for nodes in compiled.hosts] == [1]

@@ -60,7 +60,7 @@ class Values:
     ) -> None:
         """One that `asks` does so for values of inputs, but of those that are `data`."""
         self._build = build
-        self._asks, self._data = asks, data
+        self.asks, self._data = asks, data
         self._known: list[Known | None] = []
 
     def of(self, index: int) -> Known | None:
@@ -88,7 +88,7 @@ class Values:
         """
         self._data |= inputs.keys() - declared.keys()
         found = {name: each for name, each in inputs.items() if isinstance(each, SequenceType)}
-        if found and self._asks:
+        if found and self.asks:
             raise Asked(frozenset(found))
         for name, type_ in found.items():
             raise UnsupportedError(
@@ -104,7 +104,7 @@ class Values:
         known = self.of(index)
         if known is not None:
             return known
-        names = inputs_behind(self._build, index, self._data) if self._asks else frozenset()
+        names = inputs_behind(self._build, index, self._data) if self.asks else frozenset()
         if names:
             raise Asked(names)
         return self.at_some_sizes(index)
