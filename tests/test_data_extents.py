@@ -335,6 +335,11 @@ IN_A_ROW = {
         d = Cast<to=7>(m) k = Reshape(d, one) y = Slice(c, k, last)""",
     "a range up to the end of a range": """m = ReduceMax<keepdims=0>(x) n = Cast<to=7>(m)
         r = Range(zero, n, step) s = ReduceSum<keepdims=0>(r) y = Range(zero, s, step)""",
+    "classes": """u = Unique(x) k = Slice(u, none, one) i = Cast<to=7>(x) d = Cast<to=7>(k)
+        e = Add(d, one) v = Constant<value_floats=[0.5,2.0]>() y = OneHot<axis=0>(i, e, v)""",
+    "a shape of as many numbers": """u = Unique(x) k = Gather(u, one) i = Cast<to=7>(k)
+        j = Concat<axis=0>(i, i) t = ConstantOfShape(j) p = Concat<axis=0>(one, one, i)
+        e = Expand(t, p) y = Add(e, e)""",
     "extents of a shape": """u = NonZero(x) v = Squeeze(u, none) k = Slice(v, none, one)
         i = Add(k, one) t = Expand(x, i) j = Concat<axis=0>(i, rest) y = Reshape(t, j)""",
 }  # fmt: skip
