@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -60,11 +60,12 @@ def with_open_sizes(name: str, type_: TypeProto, sizes: Collection[str]) -> Type
     return result
 
 
-def with_all_open(name: str, type_: TypeProto) -> TypeProto:
-    """The type of value `name` with a size of its own for each extent."""
+def opened(name: str, type_: TypeProto, stays: Callable[[int], bool]) -> TypeProto:
+    """The type of value `name` with a size of its own for each extent but numbers that stay."""
     tensor = type_.tensor_type
-    rank = [None] * len(tensor.shape.dim)
-    return with_open_sizes(name, helper.make_tensor_type_proto(tensor.elem_type, rank), ())
+    numbers = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+    shape = [each if each is not None and stays(each) else None for each in numbers]
+    return with_open_sizes(name, helper.make_tensor_type_proto(tensor.elem_type, shape), ())
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Every node is lowered by its own definition; nothing is folded, cancelled or sim
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from satura.rewrite.errors import CallError, ModelError, UnsupportedError
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.calls import Call
 from satura.rewrite.onnx.checks import declared_inputs
-from satura.rewrite.onnx.cut import OpenExtents, with_all_open
+from satura.rewrite.onnx.cut import OpenExtents, opened
 from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.importer import Importer
@@ -256,6 +256,8 @@ class _Import:
             except OpenExtents as found:
                 if found.outputs and (has_chosen or build.has_chosen):
                     raise self._for_other_sizes(apart, found) from None
+                if found.outputs and (taken or build.taken):
+                    raise _where_none_is_equal(found, [*taken, *build.taken]) from None
                 raise
             except (ModelError, UnsupportedError) as error:
                 if has_chosen or build.has_chosen:
@@ -264,7 +266,9 @@ class _Import:
 
     def _for_other_sizes(self, apart: ModelApart, found: OpenExtents) -> OpenExtents:
         """What was found where numbers were taken for sizes, with types that hold at all sizes."""
-        outputs = {name: with_all_open(name, each) for name, each in found.outputs.items()}
+        outputs = {
+            name: opened(name, each, lambda _: False) for name, each in found.outputs.items()
+        }
         try:
             replace(self, for_all_sizes=True)._with_equal_sizes(apart, _USUAL_SIZE, {})
         except OpenExtents as other:
@@ -273,6 +277,16 @@ class _Import:
         except (ModelError, UnsupportedError):
             pass  # before it there is a node that needs numbers
         return OpenExtents(str(found), outputs)
+
+
+def _where_none_is_equal(found: OpenExtents, taken: Iterable[SizeCondition]) -> OpenExtents:
+    """What was found where sizes are taken for equal, with types that hold where they are not."""
+    numbers = {dim for each in taken for dim in (each.left, each.right) if isinstance(dim, int)}
+    outputs = {
+        name: opened(name, each, lambda number: number not in numbers)
+        for name, each in found.outputs.items()
+    }
+    return OpenExtents(str(found), outputs)
 
 
 class _ChosenSizes(Exception):
