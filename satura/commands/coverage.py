@@ -23,8 +23,8 @@ PARTLY = {
     "Loop, Scan": "over an axis of open length they are compiled anew for each length, which may be"
     " 256 at most.",
     "If, Loop, Scan": "where data decide the shape of a branch or how many steps there are, or"
-    " whether an axis has to be so long, or there are more than 256 steps, Python takes the steps, between two programs, and the bodies are"
-    " programs.",
+    " whether an axis has to be so long, or there are more than 256 steps, Python takes the steps,"
+    " between two programs, and the bodies are programs.",
     "RoiAlign": "with a `sampling_ratio` of 0, ONNX's default, and of maxima, it runs on the host.",
     "ScatterElements": "of bool with a `reduction` it runs on the host.",
     "Compress, Range": "with a mask of open length, and a limit that is computed of a tensor of"
