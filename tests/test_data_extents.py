@@ -329,17 +329,6 @@ def test_results_of_open_extent_need_no_declared_shape() -> None:
     np.testing.assert_array_equal(compiled(np.eye(2, dtype=np.float32)), [[0, 1], [0, 1]])
 
 
-def test_data_that_decide_shapes_behind_a_part_are_refused() -> None:
-    nodes = [
-        node("ReduceMax", "x", "most", keepdims=0), node("Add", "x most", "a"),
-        node("NonZero", "a", "b"), node("Transpose", "b", "c"), node("Cast", "most", "d", to=7),
-        node("Reshape", "d one", "k"), node("Slice", "c k last", "y"),
-    ]  # fmt: skip
-    model = make_model(nodes, {"x": ("n", 2)}, {"one": [1], "last": [99]})
-    with pytest.raises(UnsupportedError, match="of most decide shapes, and depend on data"):
-        satura.compile(model, threads=1)
-
-
 def call(function: str, read: str, made: str, **attributes: object) -> NodeProto:
     result = node(function, read, made, **attributes)
     result.domain = "own"

@@ -7,7 +7,7 @@ when the program is made, as constants, and belong to the key under which it is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.lower.tensors import Tensors
@@ -31,11 +31,11 @@ class Asked(Exception):
         self.names = names
 
 
-def inputs_behind(build: Tensors, index: int) -> frozenset[str]:
+def inputs_behind(build: Tensors, index: int, data: Collection[str] = ()) -> frozenset[str]:
     """The inputs that node `index` is computed from; none where one of them is data.
 
-    Data is what has more than one axis or more than LARGEST elements, and behind truths also what
-    is of open length: a mask is of data, and no axis or size is.
+    Data is what is called so, what `may_decide` says, and behind truths also what is of open
+    length: a mask is of data, and no axis or size is.
     """
     is_mask = build.dtype(index) is DType.BOOL
     names: set[str] = set()
@@ -45,7 +45,8 @@ def inputs_behind(build: Tensors, index: int) -> frozenset[str]:
         parameter = node.attributes[0] if node.attributes else None
         if isinstance(parameter, Parameter):
             is_open = isinstance(parameter.type.size, SymbolicDim)
-            if not may_decide(parameter.type) or (is_mask and is_open):
+            is_data = parameter.name in data or not may_decide(parameter.type)
+            if is_data or (is_mask and is_open):
                 return frozenset()
             names.add(parameter.name)
         fresh = set(node.operands) - seen
@@ -71,8 +72,14 @@ def sizes_behind(build: Builder, index: int) -> frozenset[str]:
 
 
 def may_decide(type_: TensorType) -> bool:
-    """Whether the values of an input of this type may be asked for: others are data."""
-    return type_.rank <= 1 and (isinstance(type_.size, SymbolicDim) or type_.size <= LARGEST)
+    """Whether the values of an input of this type may be asked for: others are data.
+
+    They are what has more than one axis or more than LARGEST elements, and floats of open length:
+    as many scales as there are axes have a fixed one.
+    """
+    if isinstance(type_.size, SymbolicDim):
+        return type_.rank == 1 and not type_.dtype.is_float
+    return type_.rank <= 1 and type_.size <= LARGEST
 
 
 def bind_inputs(

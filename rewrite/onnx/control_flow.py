@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 from onnx import GraphProto
 
-from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.errors import ModelError
+from satura.rewrite.onnx.lower.context import Context, UnknownValue
 from satura.rewrite.onnx.lower.sequences import tensors_of
 from satura.rewrite.onnx.lower.tensors import Tensors, fits, simplest
 from satura.rewrite.onnx.opsets import is_standard
+from satura.rewrite.onnx.order import label
 from satura.rewrite.types.tensor_type import DType
 
 Body = Callable[[GraphProto, Sequence[int]], Sequence[int]]
@@ -44,15 +47,44 @@ def _branch(node: Context, body: Body) -> list[int]:
     known = node.values.at_some_sizes(node[0])
     if known is not None:
         return list(body(_graph(node, "then_branch" if known.ravel()[0] else "else_branch"), ()))
-    pairs = zip(
-        body(_graph(node, "then_branch"), ()), body(_graph(node, "else_branch"), ()), strict=True
-    )
-    return [_either(node, node[0], x, y) for x, y in pairs]
+    with _maybe(node, node[0]):
+        results = body(_graph(node, "then_branch"), ())
+    with _maybe(node, build.unary("not", node[0])):
+        others = body(_graph(node, "else_branch"), ())
+    return [_either(node, node[0], x, y) for x, y in zip(results, others, strict=True)]
+
+
+@contextmanager
+def _maybe(node: Context, condition: int) -> Iterator[None]:
+    """Lower what is computed in all calls, though it counts only where `condition` holds.
+
+    Raises UnknownValue where it needs what not all calls have, and the node may run outside: there
+    it is computed where it counts. It may need that there are elements, as nearly all calls have.
+    """
+    build = node.build
+    before = len(build.conditions)
+    try:
+        with build.only_where(condition):
+            yield
+    except ModelError as error:
+        if node.values.asks:
+            raise UnknownValue(str(error)) from error
+        raise
+    for each in [*build.conditions.values()][before:] if node.values.asks else ():
+        if each.is_of_extent and each.left not in (0, 1):
+            raise UnknownValue(
+                f"{label(node.proto)}: the extent {each.right} must be at least {each.left} where"
+                " data say so"
+            )
 
 
 def _either(node: Context, condition: int, x: int, y: int) -> int:
     """x where the scalar `condition` holds, else y."""
     build = node.build
+    tensors = [build.sequences.get(each) for each in (x, y)]
+    if tensors[0] and tensors[1] and len(tensors[0]) == len(tensors[1]):
+        pairs = zip(tensors[0], tensors[1], strict=True)
+        return build.sequence([_either(node, condition, *pair) for pair in pairs])
     if min(x, y) < 0:
         node.values.needed(condition)
         raise node.unsupported("which sequence is a result depends on data; make it a constant")
@@ -83,7 +115,8 @@ def _loop(node: Context, body: Body) -> list[int]:
         if known is not None and not known.ravel()[0]:
             break
         number = build.constant(step, DType.I64)
-        goes_on, *results = body(graph, (number, alive, *state))
+        with nullcontext() if known is not None else _maybe(node, alive):
+            goes_on, *results = body(graph, (number, alive, *state))
         new, outputs = results[: len(state)], results[len(state) :]
         if known is None:
             if outputs:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
@@ -13,10 +13,12 @@ from satura.rewrite.onnx.asked import bind_inputs, may_decide
 from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, initializer
 from satura.rewrite.onnx.inputs import declared_inputs
+from satura.rewrite.onnx.made_sequences import sequence_input, sequence_of
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import in_order, uses
 from satura.rewrite.onnx.types import tensor_type, type_proto
 from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 RANDOM = frozenset((
@@ -59,6 +61,14 @@ def with_open_sizes(name: str, type_: TypeProto, sizes: Collection[str]) -> Type
     return result
 
 
+def opened(name: str, type_: TypeProto, stays: Callable[[int], bool]) -> TypeProto:
+    """The type of value `name` with a size of its own for each extent but numbers that stay."""
+    tensor = type_.tensor_type
+    numbers = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
+    shape = [each if each is not None and stays(each) else None for each in numbers]
+    return with_open_sizes(name, helper.make_tensor_type_proto(tensor.elem_type, shape), ())
+
+
 @dataclass(frozen=True)
 class Cut:
     """`before` computes what `cut_node` reads, and whatever else of it comes after the node.
@@ -95,19 +105,17 @@ class Cut:
         graph.output.extend(ValueInfoProto(name=name) for name in node.output if name)
         return helper.make_model(graph, opset_imports=whole.opset_import, functions=whole.functions)
 
-    def deciding(self, names: frozenset[str]) -> frozenset[str]:
-        """The inputs of the model whose values are behind what reads `names`.
+    def deciding(self, names: Collection[str]) -> frozenset[str]:
+        """The inputs of the model whose values are behind `names`; none where one of them is data.
 
-        Raises UnsupportedError where data are behind one of them.
+        Data are also results of nodes, of which no input says what they are for.
         """
         graph = self.model.proto.graph
         behind = _nodes_behind(names, _producers(graph.node))
         types = declared_inputs(graph)
-        found = (names | _read(behind)) & types.keys()
-        if not found or not all(may_decide(types[name]) for name in found):
-            shown = ", ".join(sorted(names))
-            raise UnsupportedError(f"the values of {shown} decide shapes, and depend on data")
-        return frozenset(found)
+        found = (set(names) | _read(behind)) & types.keys()
+        is_data = any(name in self.model.data or not may_decide(types[name]) for name in found)
+        return frozenset() if is_data else frozenset(found)
 
     def after(self, passed: Mapping[str, TensorType]) -> ModelApart | None:
         """What reads the results of `before`, of these types, and of the node; None for nothing."""
@@ -118,33 +126,46 @@ class Cut:
             (value.name for value in outputs),
             {name: node for name, node in _producers(graph.node).items() if name not in done},
         )
+        if not outputs:
+            return None
         types = {**{name: type_proto(each) for name, each in passed.items()}, **self.open}
+        sequences = (_read(nodes) & self.known) - types.keys()
+        nodes = [*(sequence_of(name, types) for name in sorted(sequences)), *nodes]
         own = {name for node in nodes for name in node.output}  # of sizes: the cut node reads it
         read = _read(nodes) - own - {value.name for value in graph.input}
         inputs = [
             helper.make_value_info(name, type_) for name, type_ in types.items() if name in read
         ]
-        return _part(self.model, nodes, inputs, outputs) if outputs else None
+        part = _part(self.model, nodes, inputs, outputs)
+        data = {value.name for value in inputs if not self.deciding([value.name])}
+        return replace(part, data=part.data | data)
 
 
 def with_values(model: ModelApart, values: Mapping[str, Array]) -> ModelApart:
     """The model where inputs of these `values` are constants; it is itself where there are none.
 
-    Raises CallError as `bind_inputs` does.
+    Sequences are made of their tensors, which are inputs. Raises CallError as `bind_inputs` does.
     """
     if not values:
         return model
     model = without_defaults(model, values)
-    types, _ = bind_inputs(declared_inputs(model.proto.graph), values)
+    declared = declared_inputs(model.proto.graph)
+    types, _ = bind_inputs(declared, values)
     proto = ModelProto()
     proto.CopyFrom(model.proto)
     graph = proto.graph
-    del graph.input[:]
+    del graph.input[:], graph.node[:]
     graph.input.extend(
         helper.make_value_info(name, type_proto(each)) for name, each in types.items()
     )
-    graph.initializer.extend(numpy_helper.from_array(x, name) for name, x in values.items())
-    return ModelApart(proto, model.weights)
+    for name, value in values.items():
+        type_ = declared[name]
+        if isinstance(type_, SequenceType):
+            graph.node.append(sequence_input(name, type_, value))
+        else:
+            graph.initializer.append(numpy_helper.from_array(value, name))
+    graph.node.extend(model.proto.graph.node)
+    return replace(model, proto=proto, data=model.data | (types.keys() - declared.keys()))
 
 
 def cut(model: ModelApart, outputs: Mapping[str, TypeProto]) -> Cut:
@@ -244,4 +265,4 @@ def model_of(graph: GraphProto, whole: ModelApart, read: Collection[str]) -> Mod
     made = helper.make_model(graph, opset_imports=proto.opset_import, functions=proto.functions)
     made.ir_version = proto.ir_version
     weights = {name: stored for name, stored in whole.weights.items() if name in read}
-    return ModelApart(made, weights)
+    return ModelApart(made, weights, whole.data)

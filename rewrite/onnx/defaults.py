@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from onnx import ModelProto
 
@@ -21,4 +22,4 @@ def without_defaults(model: ModelApart, names: Collection[str]) -> ModelApart:
     del proto.graph.initializer[:]
     proto.graph.initializer.extend(kept)
     weights = {name: stored for name, stored in model.weights.items() if name not in inputs}
-    return ModelApart(proto, weights)
+    return replace(model, proto=proto, weights=weights)

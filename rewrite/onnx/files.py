@@ -33,10 +33,14 @@ _LONGEST_FILE = 2**31 - 1  # bytes; protobuf reads no more
 
 @dataclass(frozen=True)
 class ModelApart:
-    """A model, and by name the content of initializers that was left in files or bytes."""
+    """A model, and by name the content of initializers that was left in files or bytes.
+
+    Values of the inputs that are called `data` are not asked for, though they may decide shapes.
+    """
 
     proto: ModelProto
     weights: Mapping[str, Stored]
+    data: frozenset[str] = frozenset()
 
     def whole(self) -> ModelProto:
         """The model with its weights in it."""

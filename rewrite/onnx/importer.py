@@ -71,7 +71,7 @@ class Importer:
         self.given = given
         self.sizes = sizes
         self.build = build
-        self.values = Values(self.build, asks)
+        self.values = Values(self.build, asks, apart.data)
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.host_calls: dict[HostCall, str] = {}
         self.random_count = 0
@@ -131,7 +131,7 @@ class Importer:
             constants[tensor.name] = tensor
         declared = input_types(graph, constants)
         types, given = bind_inputs(declared, self.given)
-        self.values.ask(types)
+        self.values.ask(types, declared)
         for name, type_ in types.items():
             shape = [substitute(dim, self.sizes) for dim in type_.shape]
             scope[name] = self.build.input(name, type_.dtype, shape)

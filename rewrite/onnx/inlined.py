@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from onnx import ModelProto, NodeProto, inliner
 
@@ -26,7 +27,7 @@ def inlined(model: ModelApart) -> ModelApart:
             f"the bodies of the model's functions have more than {MOST_INLINED:,} nodes in all"
         )
     try:
-        return ModelApart(inliner.inline_selected_functions(proto, names), model.weights)
+        return replace(model, proto=inliner.inline_selected_functions(proto, names))
     except Exception as error:  # the inliner raises whatever its C++ throws
         raise UnsupportedError(str(error).strip() or "the onnx package does not say why") from None
 

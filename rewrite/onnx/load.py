@@ -5,7 +5,7 @@ Every node is lowered by its own definition; nothing is folded, cancelled or sim
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from onnx import ModelProto
 from satura.rewrite.errors import CallError, ModelError, UnsupportedError
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.calls import Call
-from satura.rewrite.onnx.cut import OpenExtents
+from satura.rewrite.onnx.cut import OpenExtents, opened
 from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.importer import Importer
@@ -253,12 +253,40 @@ class _Import:
                 known[same.name] = same.dim
                 if same.may_broadcast:
                     taken[same.taken] = None
-            except OpenExtents:
+            except OpenExtents as found:
+                if found.outputs and (has_chosen or build.has_chosen):
+                    raise self._for_other_sizes(apart, found) from None
+                if found.outputs and (taken or build.taken):
+                    raise _where_none_is_equal(found, [*taken, *build.taken]) from None
                 raise
             except (ModelError, UnsupportedError) as error:
                 if has_chosen or build.has_chosen:
                     raise _ChosenSizes(error) from None
                 raise
+
+    def _for_other_sizes(self, apart: ModelApart, found: OpenExtents) -> OpenExtents:
+        """What was found where numbers were taken for sizes, with types that hold at all sizes."""
+        outputs = {
+            name: opened(name, each, lambda _: False) for name, each in found.outputs.items()
+        }
+        try:
+            replace(self, for_all_sizes=True)._with_equal_sizes(apart, _USUAL_SIZE, {})
+        except OpenExtents as other:
+            if other.outputs.keys() == outputs.keys():
+                outputs = {**other.outputs}
+        except (ModelError, UnsupportedError):
+            pass  # before it there is a node that needs numbers
+        return OpenExtents(str(found), outputs)
+
+
+def _where_none_is_equal(found: OpenExtents, taken: Iterable[SizeCondition]) -> OpenExtents:
+    """What was found where sizes are taken for equal, with types that hold where they are not."""
+    numbers = {dim for each in taken for dim in (each.left, each.right) if isinstance(dim, int)}
+    outputs = {
+        name: opened(name, each, lambda number: number not in numbers)
+        for name, each in found.outputs.items()
+    }
+    return OpenExtents(str(found), outputs)
 
 
 class _ChosenSizes(Exception):

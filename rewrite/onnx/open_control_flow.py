@@ -17,8 +17,9 @@ from onnx import (
 
 from satura.rewrite.onnx.cut import with_open_sizes
 from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.order import uses
-from satura.rewrite.onnx.types import type_proto
+from satura.rewrite.onnx.types import ELEMENT_CODES, shown_dim, type_proto
 
 Types = Mapping[str, TypeProto]
 
@@ -28,14 +29,16 @@ def open_results(
 ) -> dict[str, TypeProto] | None:
     """The types of the results, with a size of its own for each extent that is not known.
 
-    They are those of ONNX's shape inference; what a loop passes on keeps its extents where each
-    step keeps them, and its rank elsewhere. None where a rank is not known, or a result is not a
-    tensor.
+        They are those of ONNX's shape inference; what a loop passes on keeps its extents where each
+    each step keeps them, and its rank elsewhere. None where a rank is not known, or a result, or
+        what a loop passes on, is not a tensor.
     """
+    if any(x is not None and x < 0 for x in node.operands):
+        return None
     types = {
-        name: type_proto(node.build.type(scope[name]))
+        name: _type_of(node.build, scope[name])
         for name in dict.fromkeys(uses(node.proto))
-        if scope.get(name, -1) >= 0
+        if name in scope
     }
     outputs = [name for name in node.proto.output if name]
     found = _inferred([node.proto], types, outputs, model)
@@ -51,6 +54,20 @@ def open_results(
             return None
         results[name] = with_open_sizes(name, found[name], sizes - {""})
     return results
+
+
+def _type_of(build: Tensors, value: int) -> TypeProto:
+    """The type of a tensor, or of a sequence what is the same of all its tensors."""
+    if value >= 0:
+        return type_proto(build.type(value))
+    types = [build.type(x) for x in build.sequences[value] or ()]
+    codes, ranks = {ELEMENT_CODES[each.dtype] for each in types}, {each.rank for each in types}
+    shape: list[int | str | None] | None = None
+    if len(ranks) == 1:
+        extents = [{*each} for each in zip(*(each.shape for each in types), strict=True)]
+        shape = [shown_dim(each.pop()) if len(each) == 1 else None for each in extents]
+    code = codes.pop() if len(codes) == 1 else TensorProto.UNDEFINED
+    return helper.make_sequence_type_proto(helper.make_tensor_type_proto(code, shape))
 
 
 def _passed_on(loop: NodeProto, types: Types, model: ModelProto) -> dict[str, TypeProto]:

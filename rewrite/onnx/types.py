@@ -55,8 +55,13 @@ def dtype_of(code: int) -> DType:
 
 def type_proto(type_: TensorType) -> TypeProto:
     """`type_` for ONNX; a symbolic dim becomes a dim_param."""
-    shape = [dim if isinstance(dim, int) else dim_param(dim) for dim in type_.shape]
+    shape = [shown_dim(dim) for dim in type_.shape]
     return helper.make_tensor_type_proto(ELEMENT_CODES[type_.dtype], shape)
+
+
+def shown_dim(dim: Dim) -> int | str:
+    """An extent for ONNX: a number or a dim_param."""
+    return dim if isinstance(dim, int) else dim_param(dim)
 
 
 def dim_param(dim: SymbolicDim) -> str:

@@ -35,7 +35,7 @@ def upgrade(found: ModelApart) -> ModelApart:
         aligned.graph.ClearField("output")
         aligned.graph.output.extend(inferred.output)
         converted = version_converter.convert_version(aligned, OLDEST_OPSET)
-        return ModelApart(converted, {})
+        return ModelApart(converted, {}, found.data)
     except Exception as error:  # the converter raises whatever its C++ throws
         reason = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
         raise UnsupportedError(

@@ -55,9 +55,12 @@ Known = np.ndarray[tuple[int, ...], np.dtype[np.object_]]
 class Values:
     """Values of a builder's nodes, computed on demand and once."""
 
-    def __init__(self, build: Tensors, asks: bool = False) -> None:
+    def __init__(
+        self, build: Tensors, asks: bool = False, data: frozenset[str] = frozenset()
+    ) -> None:
+        """One that `asks` does so for values of inputs, but of those that are `data`."""
         self._build = build
-        self._asks = asks
+        self.asks, self._data = asks, data
         self._known: list[Known | None] = []
 
     def of(self, index: int) -> Known | None:
@@ -77,10 +80,15 @@ class Values:
             self._known.append(self._evaluate(self._build.nodes[position]))
         return self._known[index]
 
-    def ask(self, inputs: Mapping[str, TensorType]) -> None:
-        """Raise Asked where an input is a sequence, whose ranks no model declares."""
+    def ask(self, inputs: Mapping[str, TensorType], declared: Mapping[str, TensorType]) -> None:
+        """Raise Asked where an input is a sequence, whose ranks no model declares.
+
+        Tensors of sequences are `inputs` that are not `declared`; they are data, since calls may
+        come without them.
+        """
+        self._data |= inputs.keys() - declared.keys()
         found = {name: each for name, each in inputs.items() if isinstance(each, SequenceType)}
-        if found and self._asks:
+        if found and self.asks:
             raise Asked(frozenset(found))
         for name, type_ in found.items():
             raise UnsupportedError(
@@ -96,7 +104,7 @@ class Values:
         known = self.of(index)
         if known is not None:
             return known
-        names = inputs_behind(self._build, index) if self._asks else frozenset()
+        names = inputs_behind(self._build, index, self._data) if self.asks else frozenset()
         if names:
             raise Asked(names)
         return self.at_some_sizes(index)

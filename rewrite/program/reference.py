@@ -45,6 +45,22 @@ class NonMaxSuppression(OpRun):
         return (kept_boxes(boxes, scores, count or 0, least or 0.0, above, is_by_center),)
 
 
+class OneHot(OpRun):
+    """One value where an index names the class, of which a vector of one element says how many."""
+
+    op_domain = ""
+
+    def _run(
+        self, indices: Array, depth: Array, values: Array, axis: int | None = None
+    ) -> tuple[Array, ...]:
+        count, off, on = int(depth.item()), *values
+        at = (-1 if axis is None else axis) % (indices.ndim + 1)
+        classes = np.arange(count).reshape(-1, *[1] * (indices.ndim - at))
+        named = indices.astype(np.int64)
+        counted = np.where(named < 0, named + count, named)
+        return (np.where(np.expand_dims(counted, at) == classes, on, off),)
+
+
 def evaluator(model: ModelProto) -> ReferenceEvaluator:
     """What runs `model` in Python."""
-    return ReferenceEvaluator(model, new_ops=[Unique, NonMaxSuppression])
+    return ReferenceEvaluator(model, new_ops=[Unique, NonMaxSuppression, OneHot])

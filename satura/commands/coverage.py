@@ -23,12 +23,13 @@ PARTLY = {
     "Loop, Scan": "over an axis of open length they are compiled anew for each length, which may be"
     f" {MOST_STEPS} at most.",
     "If, Loop, Scan": "where data decide the shape of a branch or how many steps there are, or"
-    f" there are more than {MOST_STEPS}, Python takes the steps, between two programs, and the"
-    " bodies are programs.",
+    f" whether an axis has to be so long, or there are more than {MOST_STEPS} steps, Python takes"
+    " the steps, between two programs, and the bodies are programs.",
     "RoiAlign": "with a `sampling_ratio` of 0, ONNX's default, and of maxima, it runs on the host.",
     "ScatterElements": "of bool with a `reduction` it runs on the host.",
     "Compress, Range": "with a mask of open length, and a limit that is computed of a tensor of"
-    " several axes, or other data, they run on the host, between two programs.",
+    " several axes, or other data, they run on the host, between two programs. So do other ops"
+    " of whose results data decide extents, but not the rank, as a TopK by its k.",
 }
 """Ops that go another way in some cases."""
 

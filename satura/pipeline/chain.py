@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import NoReturn
 
 import numpy as np
@@ -13,7 +13,7 @@ from satura.backend.run.out import refuse_unfit
 from satura.backend.run.part import Part, Planned, Program
 from satura.backend.run.signatures import Sizes, values_of
 from satura.pipeline.flow import in_python
-from satura.pipeline.widened import widened
+from satura.pipeline.widened import fitting
 from satura.rewrite.errors import CallError, HostFallbackWarning, warn_caller
 from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.cut import OpenExtents, cut, with_values
@@ -21,8 +21,11 @@ from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.inlined import inlined
 from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.onnx.load import named_sizes
+from satura.rewrite.onnx.made_sequences import members_among
 from satura.rewrite.onnx.order import short_label
 from satura.rewrite.onnx.upgrade import upgrade
+from satura.rewrite.types.at_sizes import evaluate
+from satura.rewrite.types.dims import Dim, symbols_of
 from satura.rewrite.types.shown import kind_of
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -57,15 +60,24 @@ class Chain(Program):
         node = parts.cut_node
         self.node = short_label(node)
         self._op, self._wanted = node.op_type, [name for name in node.output if name]
+        self._ends = [value.name for value in graph.output]
         inputs = declared_inputs(graph)
         self._node = in_python(parts, {**inputs, **self._passed}, make)
         types = {**inputs, **self._results}
         for part in self.parts:
             types |= part.outputs
-        outputs = {value.name: types[value.name] for value in graph.output}
+        outputs = {name: types[name] for name in self._names(types)}
         super().__init__(values_of(values, values.keys()), inputs, outputs)
         how = "Python takes its turns" if self._node.bodies else "the node runs on the host"
         warn_caller(f"{found}: {how}, between two programs", HostFallbackWarning)
+
+    def _names(self, values: Container[str]) -> list[str]:
+        """What the outputs are called, of which sequences have as many tensors as `values` have."""
+        return [
+            each
+            for name in self._ends
+            for each in ([name] if name in values else members_among(name, values))
+        ]
 
     def _after(self, passed: Mapping[str, TensorType]) -> tuple[CompiledSchedule, ...]:
         """The part after the node, if there is one, for what is passed to it of these types."""
@@ -110,34 +122,37 @@ class Chain(Program):
     ) -> dict[str, Array]:
         """Outputs by name; those that `out` names are copied to its arrays. Raises CallError."""
         before = self.parts[0]
-        values = dict(arguments) | before.run(_chosen(arguments, before))
+        passed = before.run(_chosen(arguments, before))
+        values = dict(arguments) | passed
         try:
             results = self._node.run(values)
         except Exception as error:
-            given = ", ".join(f"'{name}' {kind_of(values[name])}" for name in self._node.reads)
+            read = (name for name in self._node.reads if name in values)
+            given = ", ".join(f"'{name}' {kind_of(values[name])}" for name in read)
             raise CallError(
                 f"node {self.node}, which runs in Python, does not take {given}: {error}"
             ) from error
+        sizes = named_sizes(self.inputs, arguments)
         for name, result in zip(self._wanted, results, strict=True):
             type_, array = self._results[name], np.asarray(result)
             if array.ndim != type_.rank and not array.size:  # of nothing the reference drops axes
-                array = array.reshape([dim if isinstance(dim, int) else 0 for dim in type_.shape])
+                array = array.reshape([_extent(dim, sizes) for dim in type_.shape])
             values[name] = array.astype(type_.dtype.numpy, copy=False)
-        for part in self._fitting(values):
+        for part in self._fitting(values, passed):
             values |= part.run(_chosen(values, part))
-        outputs = {name: values[name] for name in self.outputs}
+        outputs = {name: values[name] for name in self._names(values)}
         return outputs if out is None else _copied(outputs, out, list(arguments.values()))
 
-    def _fitting(self, values: Mapping[str, Array]) -> tuple[Part, ...]:
-        """The part after the node, which takes all `values` as they are."""
+    def _fitting(self, values: Mapping[str, Array], passed: Iterable[str]) -> tuple[Part, ...]:
+        """The part after the node, which takes all `values` as they are, and names `passed` to it.
+
+        Of a sequence there may be more tensors than before, or fewer.
+        """
         sizes = named_sizes({**self.inputs, **self._results}, values)
         with self._making:
-            passed = {
-                name: widened(type_, values[name].shape, name, sizes)
-                for name, type_ in self._passed.items()
-            }
-            if passed != self._passed:
-                self.parts, self._passed = (self.parts[0], *self._after(passed)), passed
+            types = fitting(self._passed, passed, values, sizes)
+            if types != self._passed:
+                self.parts, self._passed = (self.parts[0], *self._after(types)), types
             return self.parts[1:]
 
     def bind(
@@ -145,6 +160,11 @@ class Chain(Program):
     ) -> NoReturn:
         """Raise CallError: extents are not known before the call."""
         raise CallError("sizes of results depend on data: use run, not bind")
+
+
+def _extent(dim: Dim, sizes: Mapping[str, int]) -> int:
+    """An extent of a result without elements: 0 where it is not known."""
+    return evaluate(dim, sizes) if symbols_of([dim]) <= sizes.keys() else 0
 
 
 def _chosen(values: Mapping[str, Array], part: Part) -> dict[str, Array]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -10,12 +11,13 @@ import numpy as np
 from onnx import GraphProto, ModelProto, ValueInfoProto, helper
 
 from satura.backend.plan.compiled import CompiledSchedule
-from satura.pipeline.widened import widened
+from satura.pipeline.widened import fitting
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.cut import Cut, constants_inside, constants_of, model_of
 from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.load import named_sizes
+from satura.rewrite.onnx.made_sequences import members_among, sequence_of
 from satura.rewrite.onnx.order import free_names, uses
 from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
@@ -63,7 +65,9 @@ class Body:
         self.outputs: Final = [value.name for value in graph.output]
         constants = constants_of(model.proto.graph)
         outer = [name for name in dict.fromkeys(free_names(graph)) if name not in constants]
-        self._types = {name: types[name] for name in (*outer, *self.inputs)}
+        self._sequences: Final = [name for name in outer if name not in types]
+        self._tensors: Final = [name for name in (*outer, *self.inputs) if name in types]
+        self._types = {name: types[name] for name in self._names(types)}
         self._making = Lock()
         self.runs = self._made(self._types)
 
@@ -71,10 +75,7 @@ class Body:
         """What the graph computes of `values`, which may have more than it reads."""
         sizes = named_sizes(self._types, values)
         with self._making:
-            types = {
-                name: widened(type_, values[name].shape, name, sizes)
-                for name, type_ in self._types.items()
-            }
+            types = fitting(self._types, self._names(values), values, sizes)
             if types != self._types:
                 self.runs, self._types = self._made(types), types
             runs = self.runs
@@ -85,6 +86,11 @@ class Body:
             results = dict(zip(runs.output_names, [*runs.run(None, given)], strict=True))
         return [results[name] for name in self.outputs]
 
+    def _names(self, values: Container[str]) -> list[str]:
+        """What it takes, of sequences the tensors that are among `values`."""
+        tensors = (members_among(name, values) for name in self._sequences)
+        return [*self._tensors, *chain.from_iterable(tensors)]
+
     def _made(self, types: Types) -> CompiledSchedule | ReferenceEvaluator:
         model = self._model_for(types)
         try:
@@ -94,6 +100,7 @@ class Body:
 
     def _model_for(self, types: Types) -> ModelApart:
         graph = GraphProto(name=self._graph.name or "body")
+        graph.node.extend(sequence_of(name, types) for name in self._sequences)
         graph.node.extend(self._graph.node)
         graph.initializer.extend(self._graph.initializer)
         graph.input.extend(
@@ -110,7 +117,12 @@ class Flow:
         """`types` are those of what the node reads."""
         node = self._node = part.cut_node
         inside = constants_inside(node, part.model.proto.graph)
-        self.reads = tuple(name for name in dict.fromkeys(uses(node)) if name not in inside)
+        read = (name for name in dict.fromkeys(uses(node)) if name not in inside)
+        self.reads = tuple(
+            each
+            for name in read
+            for each in ([name] if name in types else members_among(name, types))
+        )
         self._numbers = {
             each.name: [*each.ints] if each.ints else each.i for each in node.attribute
         }

@@ -26,9 +26,10 @@ from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.types import DataExtentError, dim_param, tensor_type, type_proto
 from satura.rewrite.program.host_call import check
 from satura.rewrite.types.attributes import HostCall
-from satura.rewrite.types.dims import Dim, SymbolicDim
+from satura.rewrite.types.dims import Dim, SymbolicDim, static
 from satura.rewrite.types.tensor_type import TensorType
 
+_RANKED = {"ConstantOfShape": 0, "Expand": 1}  # the operands that are shapes
 NEW_NAMES = {"Scatter": ("ScatterElements", 11)}
 
 
@@ -146,7 +147,8 @@ def _result_types(
         inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
         names = [name for name in node.proto.output if name]
         found = {
-            name: output.type for name, output in zip(names, inferred.graph.output, strict=True)
+            name: _of_known_rank(node, output.type, declared.get(name))
+            for name, output in zip(names, inferred.graph.output, strict=True)
         }
         return [
             _type_of(output.type, declared.get(name), named)
@@ -164,6 +166,22 @@ def _result_types(
             outputs = {name: with_open_sizes(name, type_, named) for name, type_ in found.items()}
             raise OpenExtents(str(refused), outputs) from None
         raise refused from None
+
+
+def _of_known_rank(node: Context, inferred: TypeProto, declared: TypeProto | None) -> TypeProto:
+    """The type that is inferred, or where its rank is not that which is declared, or as many axes
+    as a shape of data has numbers."""
+    if inferred.tensor_type.HasField("shape"):
+        return inferred
+    if declared is not None and declared.tensor_type.HasField("shape"):
+        return declared
+    if node.proto.op_type in _RANKED:
+        counts = [node.build.shape(node[_RANKED[node.proto.op_type]])[0]]
+        counts += [node.build.rank(x) for x in node.given[: _RANKED[node.proto.op_type]]]
+        if all(isinstance(count, int) for count in counts):
+            shape = [None] * max(map(static, counts))
+            return helper.make_tensor_type_proto(inferred.tensor_type.elem_type, shape)
+    return inferred
 
 
 def _type_of(

@@ -97,8 +97,11 @@ def sequence_construct(node: Context) -> int:
 
 @lowering("SequenceAt")
 def sequence_at(node: Context) -> int:
-    """One tensor of a sequence."""
-    tensors = tensors_of(node)
+    """One tensor of a sequence; where data say which one, all of one type are a stack of them."""
+    build, tensors = node.build, tensors_of(node)
+    if node.values.needed(node[1]) is None and len({build.type(x) for x in tensors}) == 1:
+        stack = build.concat([build.insert(x, 0) for x in tensors], 0)
+        return build.gather(stack, build.reshape(node[1], ()), 0)
     return tensors[_place(node, 1, len(tensors))]
 
 

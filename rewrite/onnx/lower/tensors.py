@@ -59,6 +59,7 @@ class Tensors(Builder):
         self.clamps = clamps or for_all_sizes
         self.has_chosen = False
         self.is_run = True
+        self.where: int | None = None
         self.place = ""
         self.conditions: dict[tuple[Dim, Relation, Dim], SizeCondition] = {}
         self.taken: dict[SizeCondition, None] = {}
@@ -72,6 +73,23 @@ class Tensors(Builder):
             yield
         finally:
             self.is_run = outer
+
+    @contextmanager
+    def only_where(self, condition: int) -> Iterator[None]:
+        """Build what counts only where a single element holds: indices are 0 elsewhere."""
+        outer, alone = self.where, self.reshape(condition, ())
+        self.where = alone if outer is None else self.binary("and", outer, alone)
+        try:
+            yield
+        finally:
+            self.where = outer
+
+    def gather(self, x: int, indices: int, axis: int) -> int:
+        """As the op; indices that do not count are inside of an axis that has elements."""
+        if self.where is not None and self.nodes[indices].op.name != "constant":
+            counts = self.expand(self.where, self.shape(indices))
+            indices = self.choose(counts, indices, self.number(0, indices))
+        return super().gather(x, indices, axis)
 
     def sequence(self, tensors: Sequence[int] | None) -> int:
         """A negative number that stands for a list of tensors; None is an absent optional."""
