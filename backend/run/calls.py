@@ -111,8 +111,9 @@ class Runnable:
         """A call on these arrays, checked once: `bound()` reads what they hold at that moment and
         gives the outputs by name, always in the same arrays, those of `out` where it names them.
 
-        Calls of it cost microseconds. Raises CallError as `run` does, and for what is not a
-        contiguous NumPy array.
+        Calls of it cost microseconds. It is for the values that inputs that decide shapes have now:
+        `bound()` raises CallError once they hold others. Raises CallError as `run` does, and for
+        what is not a contiguous NumPy array.
         """
         check_named(arguments, "arguments to bind")
         if out is not None:
