@@ -45,6 +45,18 @@ def summed_rows() -> NodeProto:
             node("ScatterND", "x i u"), {"x": ("n", 3), "i": Typed(("k", 1)), "u": ("l", "m")},
             ["f32[n, 3]", "i64[k, 1]", "f32[k, 3]"],
         ),
+        (
+            node("Conv", "x w", group=2), {"x": ("b", "c", "h"), "w": (4, 3, 1)},
+            ["f32[b, 6, h]", "f32[4, 3, 1]"],
+        ),
+        (
+            node("Conv", "x w", group=2), {"x": ("b", 6, "h"), "w": (4, "c", 1)},
+            ["f32[b, 6, h]", "f32[4, 3, 1]"],
+        ),
+        (
+            node("ConvTranspose", "x w", group=2), {"x": ("b", "c", "h"), "w": (4, 3, 2)},
+            ["f32[b, 4, h]", "f32[4, 3, 2]"],
+        ),
         (summed_rows(), {"x": (4, 3), "z": ("m", 3)}, ["f32[4, 3]", "f32[4, 3]"]),
     ],
     ids=lambda value: value.op_type if isinstance(value, NodeProto) else "",

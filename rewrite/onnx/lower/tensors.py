@@ -10,7 +10,7 @@ import numpy as np
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.at_sizes import evaluate, substitute
-from satura.rewrite.types.attributes import Padding
+from satura.rewrite.types.attributes import Padding, Window
 from satura.rewrite.types.clamps import never_negative
 from satura.rewrite.types.dims import (
     Dim,
@@ -183,6 +183,16 @@ class Tensors(Builder):
             x = self._fitted(x, [*batch, rows[-2], inner])
             y = self._fitted(y, [*batch, inner, columns[-1]])
         return super().matmul(x, y)
+
+    def conv(self, x: int, w: int, window: Window, groups: int = 1) -> int:
+        """As the op; channels of x or of w that may be what the other has are taken for that."""
+        channels, inner = self.shape(x)[-1], self.shape(w)[-2]
+        if isinstance(inner, int):
+            x = self._fitted(x, [*self.shape(x)[:-1], inner * groups])
+        elif isinstance(channels, int) and channels % groups == 0:
+            kernel, outer = self.shape(w)[:-2], self.shape(w)[-1]
+            w = self._fitted(w, [*kernel, channels // groups, outer])
+        return super().conv(x, w, window, groups)
 
     def shape(self, x: int) -> tuple[Dim, ...]:
         return self.type(x).shape
