@@ -246,7 +246,7 @@ def test_calls_of_one_decision_have_one_program() -> None:
 
 def test_too_many_steps_are_refused_by_the_call() -> None:
     compiled = satura.compile(DECIDED["a scan"], threads=1)
-    with pytest.raises(UnsupportedError, match="300 steps are more than 256"):
+    with pytest.raises(CallError, match="300 steps are more than 256"):
         compiled.run({"x": random_input(300, 5)})
 
 

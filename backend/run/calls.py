@@ -11,13 +11,23 @@ import numpy as np
 
 from satura.backend.run.bound import Bound
 from satura.backend.run.part import Part
-from satura.rewrite.errors import CallError, ProgramError
+from satura.rewrite.errors import CallError, ModelError, ProgramError, UnsupportedError
 from satura.rewrite.program.arguments import as_arrays, check_named, refuse_masked, with_members
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 if TYPE_CHECKING:
     from satura.backend.run.class_report import ClassReport
+
+REFUSALS = (ProgramError, ModelError, UnsupportedError)
+"""What making the program for a call may raise."""
+
+
+def refused(error: Exception) -> CallError:
+    """The error of a call for which there is no program, for one of the `REFUSALS`."""
+    if isinstance(error, ProgramError):
+        return CallError(f"the program does not run at these sizes: {error}")
+    return CallError(f"the model does not run with these arguments: {error}")
 
 
 class Runnable:
@@ -80,8 +90,9 @@ class Runnable:
 
         Outputs that `out` names are written to its arrays, the others to new ones. Raises CallError
         for a missing or unknown name, a wrong dtype, rank or extent, for sizes that the program is
-        not made for, such as a sequence longer than its table, and for arrays of `out` that do not
-        fit, are not contiguous, or share memory with an input or another output.
+        not made for, such as a sequence longer than its table, for values that decide shapes and do
+        not fit the model, and for arrays of `out` that do not fit, are not contiguous, or share
+        memory with an input or another output.
         """
         if more or type(arguments) is not dict:
             arguments = self._named(arguments, more)
@@ -91,8 +102,8 @@ class Runnable:
             arguments = with_members(arguments, self.inputs)
         try:
             return self._kernels.run(as_arrays(arguments), out)
-        except ProgramError as error:
-            raise CallError(f"the program does not run at these sizes: {error}") from None
+        except REFUSALS as error:
+            raise refused(error) from error
 
     async def run_async(
         self, arguments: Mapping[str, object] | Sequence[object] | Array = (), *more: object,
@@ -124,8 +135,8 @@ class Runnable:
             refuse_masked(name, array)
         try:
             return self._kernels.bind(arguments, out)
-        except ProgramError as error:
-            raise CallError(f"the program does not run at these sizes: {error}") from None
+        except REFUSALS as error:
+            raise refused(error) from error
 
     def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
         """Call by position, by keyword, or mixed: the output's array, or a tuple of several.
@@ -157,8 +168,8 @@ class Runnable:
                 raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")
             try:
                 program.prepare(tuple((name, index(each[name])) for name in sorted(each)))
-            except ProgramError as error:
-                raise CallError(f"the program does not run at {each}: {error}") from None
+            except REFUSALS as error:
+                raise CallError(f"the program does not run at {each}: {error}") from error
 
     def release(self) -> None:
         """Give back memory that no call uses at the moment; later calls take what they need."""

@@ -30,6 +30,7 @@ from satura.rewrite.types.tensor_type import Array, TensorType
 
 _USUAL_SIZE = 16
 _OTHER_SIZES = (64, 256, 1, 2, 3, 4, 6, 8, 12, 32)
+_MOST_BROADCASTS = 8  # that are tried, the last ones first, where no program has equal sizes
 _IN_PARTS = "satura.compile and `satura run` run such a model in parts, that node between them"
 _HOW_CHOSEN = (
     "sizes decide what has to be a number here, and none of the usual ones fits: name yours, as in"
@@ -235,10 +236,13 @@ class _Import:
     def _with_equal_sizes(
         self, apart: ModelApart, usual: int, likely: Mapping[str, int]
     ) -> tuple[Program, Importer]:
-        """The program, in which sizes are equal that must be."""
+        """The program, in which sizes are equal that must be, and others that may broadcast, unless
+        one of these is 1."""
         known = dict(self.sizes)
         taken: dict[SizeCondition, None] = {}
         has_chosen = False
+        choices: list[_Choice] = []
+        refused: Exception | None = None
         while True:
             build = Tensors(self.for_all_sizes, usual, likely, self.clamps)
             importer = Importer(apart, self.values, self.asks, known, build)
@@ -247,18 +251,38 @@ class _Import:
                 return replace(program, taken=(*(taken | build.taken),)), importer
             except SameSize as same:
                 has_chosen |= build.has_chosen
-                known = {
-                    name: substitute(dim, {same.name: same.dim}) for name, dim in known.items()
-                }
-                known[same.name] = same.dim
                 if same.may_broadcast:
-                    taken[same.taken] = None
+                    if refused is None:
+                        choices += _broadcasts(same, known, taken)
+                    taken = {**taken, same.taken: None}
+                known = _with_size(known, same.name, same.dim)
             except OpenExtents:
                 raise
             except (ModelError, UnsupportedError) as error:
-                if has_chosen or build.has_chosen:
-                    raise _ChosenSizes(error) from None
-                raise
+                if refused is None:
+                    is_chosen = has_chosen or build.has_chosen
+                    refused = _ChosenSizes(error) if is_chosen else error
+                    del choices[:-_MOST_BROADCASTS]
+                if not choices:
+                    raise refused from None
+                known, taken = choices.pop()
+
+
+_Choice = tuple[dict[str, Dim], dict[SizeCondition, None]]
+"""What sizes are, and which of them were taken for equal although they may broadcast."""
+
+
+def _broadcasts(
+    same: SameSize, known: dict[str, Dim], taken: dict[SizeCondition, None]
+) -> list[_Choice]:
+    """What there is beside two equal sizes: one of them is 1."""
+    names = [same.name, same.dim.name if isinstance(same.dim, SymbolicDim) else None]
+    return [(_with_size(known, name, 1), taken) for name in names if name is not None]
+
+
+def _with_size(known: Mapping[str, Dim], name: str, dim: Dim) -> dict[str, Dim]:
+    """The sizes that are `known`, and that of `name`."""
+    return {each: substitute(size, {name: dim}) for each, size in known.items()} | {name: dim}
 
 
 class _ChosenSizes(Exception):

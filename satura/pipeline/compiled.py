@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from satura.backend.run.calls import Runnable
+from satura.backend.run.calls import REFUSALS, Runnable, refused
 from satura.pipeline.ready import ReadyPart
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.errors import CallError, file_errors
@@ -146,12 +146,17 @@ class Compiled(Runnable):
     ) -> Measured:
         """What one call launches, and how long each launch takes: the least of `rounds`.
 
-        Where `is_warm`, the arguments are in the caches when a launch reads them.
+        Where `is_warm`, the arguments are in the caches when a launch reads them. Raises CallError
+        as `run` does, and where Python runs between several `parts`.
         """
         count = as_number(rounds)
         if count is None or count < 1:
             raise CallError(f"rounds is {rounds!r}, but must be a number from 1 on")
-        return self._whole.measure(as_arrays(arguments), count, is_warm)
+        named = with_members(arguments, self.inputs) if self._has_sequences else arguments
+        try:
+            return self._whole.measure(as_arrays(named), count, is_warm)
+        except REFUSALS as error:
+            raise refused(error) from error
 
     def save(
         self, path: str | Path, sizes: Mapping[str, int] | Iterable[Mapping[str, int]] = (),
