@@ -11,7 +11,7 @@ import numpy as np
 
 from satura.backend.run.bound import Bound
 from satura.backend.run.part import Part
-from satura.rewrite.errors import CallError, ModelError, ProgramError, UnsupportedError
+from satura.rewrite.errors import CallError, ModelError, ProgramError, UnsupportedError, brief
 from satura.rewrite.program.arguments import as_arrays, check_named, refuse_masked, with_members
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
@@ -163,9 +163,13 @@ class Runnable:
             if unknown:
                 raise CallError(f"there is no size {unknown[0]!r}; the sizes are {sorted(symbols)}")
             if set(each) not in program.sizes:
-                raise CallError(f"prepare needs a size for each of {sorted(symbols)}, got {each}")
+                raise CallError(
+                    f"prepare needs a size for each of {sorted(symbols)}, got {brief(each)}"
+                )
             if not all(_is_size(size) for size in each.values()):
-                raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")
+                raise CallError(
+                    f"prepare: sizes are whole numbers and not negative, got {brief(each)}"
+                )
             try:
                 program.prepare(tuple((name, index(each[name])) for name in sorted(each)))
             except REFUSALS as error:

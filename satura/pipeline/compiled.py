@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from satura.backend.run.calls import REFUSALS, Runnable, refused
 from satura.pipeline.ready import ReadyPart
 from satura.pipeline.rewritten import Rewritten
-from satura.rewrite.errors import CallError, file_errors
+from satura.rewrite.errors import CallError, brief, file_errors
 from satura.rewrite.program.arguments import (
     as_arrays,
     as_number,
@@ -151,7 +151,7 @@ class Compiled(Runnable):
         """
         count = as_number(rounds)
         if count is None or count < 1:
-            raise CallError(f"rounds is {rounds!r}, but must be a number from 1 on")
+            raise CallError(f"rounds is {brief(rounds)}, but must be a number from 1 on")
         named = with_members(arguments, self.inputs) if self._has_sequences else arguments
         try:
             return self._whole.measure(as_arrays(named), count, is_warm)
