@@ -11,7 +11,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from satura.rewrite.errors import CallError, ModelError, UnsupportedError
+from satura.rewrite.errors import CallError, ModelError, SaturaError, UnsupportedError
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.calls import Call
 from satura.rewrite.onnx.checks import declared_inputs
@@ -32,6 +32,7 @@ _USUAL_SIZE = 16
 _OTHER_SIZES = (64, 256, 1, 2, 3, 4, 6, 8, 12, 32)
 _MOST_BROADCASTS = 8  # that are tried, the last ones first, where no program has equal sizes
 _IN_PARTS = "satura.compile and `satura run` run such a model in parts, that node between them"
+_FOR_VALUES = "satura.compile and `satura run` compile such a model for the values of each call"
 _HOW_CHOSEN = (
     "sizes decide what has to be a number here, and none of the usual ones fits: name yours, as in"
     " satura.compile(model, dims={'n': 6}) or --dim n=6"
@@ -194,8 +195,18 @@ class _Import:
             return self._of(model)
         except OpenExtents as error:
             if not self.asks:
-                error.args = (f"{error}; {_IN_PARTS}",)
+                error.args = (f"{error}; {self._advice(model)}",)
             raise
+
+    def _advice(self, model: Source) -> str:
+        """How a model runs that has no single program."""
+        try:
+            replace(self, asks=True).of(model)
+        except Asked:
+            return _FOR_VALUES
+        except SaturaError:
+            pass
+        return _IN_PARTS
 
     def _of(self, model: Source) -> tuple[Program, Importer]:
         try:
