@@ -102,13 +102,14 @@ def named_sizes(types: Mapping[str, TensorType], arguments: Mapping[str, Array])
 
 def load_at(
     model: ModelApart, sizes: Mapping[str, int], types: Mapping[str, TensorType],
-    values: Mapping[str, Array] | None = None,
+    values: Mapping[str, Array] | None = None, takes_turns: bool = False,
 ) -> Program:  # fmt: skip
     """The program of a model that runs at these sizes, at which one with inputs of `types` does
     not.
 
     Fixed are the sizes because of which other programs do not run; the others stay open, and what
-    these types take for them is taken for them here, too. Raises as `load` does.
+    these types take for them is taken for them here, too. Raises as `load` does, and OpenExtents
+    where the steps of a node are many at these sizes and it `takes_turns`: Python takes them then.
     """
     declared, _ = bind_inputs(declared_inputs(model.proto.graph), values or {})
     taken = _taken_for_others(declared, types, sizes)
@@ -117,10 +118,12 @@ def load_at(
     while True:
         known = {**fixed, **{name: substitute(dim, fixed) for name, dim in taken.items()}}
         try:
-            program, _ = _Import(values or {}, every, sizes=known, clamps=True).of(model)
+            how = _Import(values or {}, every, sizes=known, clamps=True, takes_turns=takes_turns)
+            program, _ = how.of(model)
             excluding = _excluding(program, declared, every)
-        except (ModelError, UnsupportedError):
-            if fixed.keys() == sizes.keys():
+        except (ModelError, UnsupportedError) as error:
+            is_long = isinstance(error, OpenExtents) and error.is_long
+            if is_long or fixed.keys() == sizes.keys():
                 raise
             excluding = {*sizes}
         behind = symbols_of(taken.get(name, symbol(name)) for name in excluding)
@@ -188,13 +191,14 @@ class _Import:
     sizes: Mapping[str, Dim] = field(default_factory=dict)
     for_all_sizes: bool = False
     clamps: bool = False
+    takes_turns: bool = False
 
     def of(self, model: Source) -> tuple[Program, Importer]:
         """The program of a model, whose functions are inlined where extents in them are open."""
         try:
             return self._of(model)
         except OpenExtents as error:
-            if not self.asks:
+            if not self.asks and not error.is_long:
                 error.args = (f"{error}; {self._advice(model)}",)
             raise
 
@@ -223,7 +227,7 @@ class _Import:
             except OpenExtents as error:
                 if not error.outputs:
                     raise UnsupportedError(str(error)) from None
-                raise OpenExtents(str(error), error.outputs, is_inlined=True) from None
+                raise OpenExtents(str(error), error.outputs, True, error.is_long) from None
         except RecursionError:
             raise ModelError("the model's graphs are nested too deep") from None
 
@@ -256,7 +260,7 @@ class _Import:
         refused: Exception | None = None
         while True:
             build = Tensors(self.for_all_sizes, usual, likely, self.clamps)
-            importer = Importer(apart, self.values, self.asks, known, build)
+            importer = Importer(apart, self.values, self.asks, known, build, self.takes_turns)
             try:
                 program = importer.program()
                 return replace(program, taken=(*(taken | build.taken),)), importer

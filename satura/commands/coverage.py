@@ -20,11 +20,13 @@ WAYS = {
     "unsupported": "Refused with an error that names the node",
 }
 PARTLY = {
-    "Loop, Scan": "over an axis of open length they are compiled anew for each length, which may be"
-    " 256 at most.",
+    "Loop, Scan": "over an axis of open length they are compiled for 16 steps, or as many as `dims`"
+    " says, and anew for each other length; where its steps have more than 128 nodes in all, Python"
+    " takes them in calls, and all lengths share the programs of the bodies. A saved program takes"
+    " 256 steps at most.",
     "If, Loop, Scan": "where data decide the shape of a branch or how many steps there are, or"
-    " there are more than 256, Python takes the steps, between two programs, and the bodies are"
-    " programs.",
+    " there are always more than 256, Python takes the steps, between two programs, and the bodies"
+    " are programs.",
     "RoiAlign": "with a `sampling_ratio` of 0, ONNX's default, and of maxima, it runs on the host.",
     "ScatterElements": "of bool with a `reduction` it runs on the host.",
     "Compress, Range": "with a mask of open length, and a limit that is computed of a tensor of"

@@ -58,6 +58,7 @@ class Tensors(Builder):
         self.for_all_sizes, self.usual, self.likely = for_all_sizes, usual, likely
         self.clamps = clamps or for_all_sizes
         self.has_chosen = False
+        self.takes_turns = False  # whether Python may take the steps of the node at hand
         self.is_run = True
         self.place = ""
         self.conditions: dict[tuple[Dim, Relation, Dim], SizeCondition] = {}
@@ -141,6 +142,10 @@ class Tensors(Builder):
     def at_likely_sizes(self, dim: Dim) -> int:
         """`dim` at the sizes that are chosen where sizes must be known."""
         self.has_chosen = True
+        return self.usual_number(dim)
+
+    def usual_number(self, dim: Dim) -> int:
+        """`dim` at the sizes that would be chosen."""
         sizes = {name: self.likely.get(name, self.usual) for name in symbols_of([dim])}
         return evaluate(dim, sizes)
 
