@@ -255,12 +255,13 @@ class _Import:
         one of these is 1."""
         known = dict(self.sizes)
         taken: dict[SizeCondition, None] = {}
+        takes_turns = self.takes_turns and bool(likely)  # of so many steps as the call has
         has_chosen = False
         choices: list[_Choice] = []
         refused: Exception | None = None
         while True:
             build = Tensors(self.for_all_sizes, usual, likely, self.clamps)
-            importer = Importer(apart, self.values, self.asks, known, build, self.takes_turns)
+            importer = Importer(apart, self.values, self.asks, known, build, takes_turns)
             try:
                 program = importer.program()
                 return replace(program, taken=(*(taken | build.taken),)), importer
