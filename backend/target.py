@@ -8,7 +8,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from satura.backend.cores import usable_threads
-from satura.rewrite.errors import CallError, UnsupportedError, warn_caller
+from satura.rewrite.errors import CallError, UnsupportedError, brief, warn_caller
 from satura.rewrite.program.arguments import as_number
 from satura.rewrite.system.interrupts import to_the_end
 
@@ -153,7 +153,9 @@ def threads_for(asked: int | None) -> int:
         return usable
     count = as_number(asked)
     if count is None or count < 1:
-        raise CallError(f"threads must be an int of at least 1, or None for all, not {asked!r}")
+        raise CallError(
+            f"threads must be an int of at least 1, or None for all, not {brief(asked)}"
+        )
     if count > usable:
         warn_caller(f"{count} threads are more than the {usable} CPUs: {usable} are used")
     return min(count, usable)

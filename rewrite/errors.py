@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_MOST_SHOWN = 120  # characters of a wrong argument
+
 
 class SaturaError(Exception):
     """Base class: catch this to catch everything that satura reports."""
@@ -71,6 +73,14 @@ class HostFallbackWarning(UserWarning):
 
 class EqualSizesWarning(UserWarning):
     """A program is for calls alone where sizes are equal that have different names in its model."""
+
+
+def brief(value: object) -> str:
+    """A wrong argument as errors show it: of a long one the start, and its type."""
+    text = repr(value)
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return f"{text[: _MOST_SHOWN // 2]}… (of type {type(value).__name__})"
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from satura.rewrite.errors import CallError, file_errors
+from satura.rewrite.errors import CallError, brief, file_errors
 from satura.rewrite.system.interrupts import import_whole
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ def _check(limits: Limits | None, progress: Progress | None = None, **flags: boo
 
     check_flags(**flags)
     if progress is not None and not callable(progress):
-        raise CallError(f"progress is a function of a phase and its share, not {progress!r}")
+        raise CallError(f"progress is a function of a phase and its share, not {brief(progress)}")
     if limits is not None:
         from satura.rewrite.egraph.limits import Limits
 
         if not isinstance(limits, Limits):
-            raise CallError(f"limits are satura.Limits(rounds=..., nodes=...), not {limits!r}")
+            raise CallError(f"limits are satura.Limits(rounds=..., nodes=...), not {brief(limits)}")
 
 
 def load(model: Model, values: Mapping[str, object] | None = None) -> Program:
@@ -219,9 +219,9 @@ def compile(
     from satura.pipeline.rule_sets import exact
 
     if precision not in PRECISIONS:
-        raise CallError(f"there is no precision {precision!r}; choose from {list(PRECISIONS)}")
+        raise CallError(f"there is no precision {brief(precision)}; choose from {list(PRECISIONS)}")
     if executables not in MERGING:
-        raise CallError(f"executables is {executables!r}; choose from {list(MERGING)}")
+        raise CallError(f"executables is {brief(executables)}; choose from {list(MERGING)}")
     _check(limits, progress, verify=verify, strict=strict)
     count = threads_for(threads)
     chosen = exact(rules) if precision == "exact" else rules

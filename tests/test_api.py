@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -168,6 +170,22 @@ def test_mistakes_of_kind_are_one_error(
 ) -> None:  # fmt: skip
     with pytest.raises(CallError, match=message):
         mistake(compiled, program)
+
+
+def test_a_long_argument_is_not_shown_whole(compiled: satura.Compiled, program: Program) -> None:
+    long: Any = [0] * 1000
+    names = ("threads", "precision", "rules", "progress", "strict", "cost", "limits")
+    options = [{name: long} for name in names] + [{"dims": {"rows": long}}]
+    mistakes: list[Callable[[], object]] = [
+        *(partial(satura.compile, program, **each) for each in options),
+        partial(compiled.measure, {"x": X, "y": Y}, long),
+        partial(compiled.prepare, {"rows": long}),
+        partial(satura.Limits, nodes=long),
+    ]
+    for mistake in mistakes:
+        with pytest.raises(CallError, match=r"0, 0, .*… \(of type (list|dict)\)") as caught:
+            mistake()
+        assert len(str(caught.value)) < 300
 
 
 def test_wrong_calls_are_named(compiled: satura.Compiled) -> None:

@@ -3,6 +3,7 @@ written is refused before anything of it runs."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import pickle
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import ModelProto
 
 import satura
 from satura.artifact import opened, ready
@@ -30,7 +32,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.command_line import cli
-from tests.onnx_models import make_model, node
+from tests.onnx_models import Typed, make_model, node
 from tests.random_programs import compare, random_program
 from tests.tiers import deep_but, seeds
 
@@ -421,6 +423,47 @@ def test_a_saved_program_runs_at_its_sizes_and_is_verified(
     monkeypatch.setattr(saving, "_text", lambda *of: text(*of).replace("tanh", "relu"))
     compiled.save(path)
     with pytest.raises(VerificationError, match="'y' is wrong after it was saved"):
+        satura.open(path, verify=True)
+
+
+CALLED: dict[str, tuple[ModelProto, list[dict[str, Array]]]] = {
+    "another program": (
+        make_model([node("Relu", "x", "r"), node("Slice", "r start end")], {
+            "x": ("n",), "start": Typed([1]), "end": Typed([1]),
+        }),
+        [
+            {"x": np.ones(n, np.float32), "start": np.array([0]), "end": np.array([2])}
+            for n in (3, 0)
+        ],
+    ),
+    "more sizes": (
+        make_model([node("Add", "x z")], {"x": ("n",), "z": ("m",)}),
+        [{"x": np.ones(n, np.float32), "z": np.ones(3, np.float32)} for n in (3, 1)],
+    ),
+    "a refused call": (
+        make_model([node("Relu", "x", "r"), node("Reshape", "r shape")], {
+            "x": ("n", "m"), "shape": Typed([2]),
+        }),
+        [{"x": np.ones((2, 3), np.float32), "shape": np.array([4, 4])}],
+    ),
+    "an index": (
+        make_model([node("Gather", "x at")], {"x": ("n",), "at": Typed(["m", "m"])}),
+        [{"x": np.ones(1, np.float32), "at": np.zeros((2, 2), np.int64)}],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("model, calls", CALLED.values(), ids=CALLED)
+def test_what_a_saved_program_excludes_is_verified_with_the_model(
+    model: ModelProto, calls: list[dict[str, Array]], tmp_path: Path
+) -> None:
+    path = tmp_path / "called.satura"
+    compiled = satura.compile(model, threads=1)
+    for arguments in calls:
+        with contextlib.suppress(CallError):
+            compiled.run(arguments)
+    for with_model in (True, False):
+        compiled.save(path, with_model=with_model)
         satura.open(path, verify=True)
 
 

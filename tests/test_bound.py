@@ -17,6 +17,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import Array, DType
+from tests.onnx_models import Typed, make_model, node
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 SUM = X + X
@@ -176,6 +177,24 @@ def test_a_bound_call_reports_an_index_that_leaves_its_axis() -> None:
         bound()
     index[0] = 4
     np.testing.assert_array_equal(bound()["y"], [4, 2])
+
+
+def test_a_bound_call_refuses_other_values_that_decide_shapes() -> None:
+    model = make_model(
+        [node("Slice", "x start end")],
+        {"x": ("n",), "start": Typed([1]), "end": Typed([1])},
+    )
+    start, end = np.array([0]), np.array([2])
+    x = np.arange(4, dtype=np.float32)
+    bound = satura.compile(model, threads=1).bind({"x": x, "start": start, "end": end})
+    np.testing.assert_array_equal(bound()["y"], [0, 1])
+    for array, value, name in ((start, 1, "start"), (end, 3, "end")):
+        before, array[0] = int(array[0]), value
+        with pytest.raises(CallError, match=rf"of input '{name}' decide shapes.* but \[{value}\]"):
+            bound()
+        array[0] = before
+    x += 1
+    np.testing.assert_array_equal(bound()["y"], [1, 2])
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")

@@ -124,6 +124,7 @@ def rows_behind_the_first() -> NodeProto:
     return make_node("Loop", "count - first", "y rows", body=inner)
 
 
+@pytest.mark.filterwarnings("error::satura.errors.HostFallbackWarning")
 @pytest.mark.parametrize("length", [1, "n"])
 def test_what_no_step_reads_may_have_no_elements(length: int | str) -> None:
     nodes = [

@@ -225,6 +225,9 @@ def test_parts_have_what_a_compiled_model_has(tmp_path: Path) -> None:
         pickle.dumps(compiled)
     with pytest.raises(CallError, match=r"several programs .* its `parts`"):
         compiled.prepare({"n": 4})
+    with pytest.raises(CallError, match=r"several programs .* measure each of its `parts`"):
+        compiled.measure(first)
+    assert compiled.parts[0].measure(first, 1).launches
     assert list(tmp_path.iterdir()) == []
     compiled.parts[0].save(tmp_path / "first.satura")
     assert satura.open(tmp_path / "first.satura").outputs == compiled.parts[0].outputs

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from onnx import NodeProto, helper
@@ -45,6 +47,18 @@ def summed_rows() -> NodeProto:
             node("ScatterND", "x i u"), {"x": ("n", 3), "i": Typed(("k", 1)), "u": ("l", "m")},
             ["f32[n, 3]", "i64[k, 1]", "f32[k, 3]"],
         ),
+        (
+            node("Conv", "x w", group=2), {"x": ("b", "c", "h"), "w": (4, 3, 1)},
+            ["f32[b, 6, h]", "f32[4, 3, 1]"],
+        ),
+        (
+            node("Conv", "x w", group=2), {"x": ("b", 6, "h"), "w": (4, "c", 1)},
+            ["f32[b, 6, h]", "f32[4, 3, 1]"],
+        ),
+        (
+            node("ConvTranspose", "x w", group=2), {"x": ("b", "c", "h"), "w": (4, 3, 2)},
+            ["f32[b, 4, h]", "f32[4, 3, 2]"],
+        ),
         (summed_rows(), {"x": (4, 3), "z": ("m", 3)}, ["f32[4, 3]", "f32[4, 3]"]),
     ],
     ids=lambda value: value.op_type if isinstance(value, NodeProto) else "",
@@ -55,6 +69,27 @@ def test_extents_that_a_node_needs_to_be_equal_are(
     constants = {"s": [2, 3, 4, 5], "first": np.zeros(3, np.float32)}
     program = load(make_model([read], inputs, constants, 20))
     assert [str(program.nodes[index].type) for index in program.inputs] == types
+
+
+@pytest.mark.parametrize(
+    ("wanted", "types"),
+    [
+        ({"x": (1, 1), "z": (3, 1)}, ["f32[1]", "f32[3]"]),
+        ({"x": (3, 1), "z": (1, 1)}, ["f32[3]", "f32[1]"]),
+        ({"x": (3, 1), "z": (3, 1)}, ["f32[3]", "f32[3]"]),
+    ],
+)
+def test_a_size_that_may_broadcast_is_1_where_equal_ones_do_not_run(
+    wanted: dict[str, Sequence[int]], types: list[str]
+) -> None:
+    nodes = [node("Add", "x z"), node("Reshape", "x s", "v"), node("Reshape", "z t", "w")]
+    constants = {"s": wanted["x"], "t": wanted["z"]}
+    inputs: dict[str, Shape | Typed] = {"x": ("n",), "z": ("m",)}
+    program = load(make_model(nodes, inputs, constants, outputs=("y", "v", "w")))
+    assert [str(program.nodes[index].type) for index in program.inputs] == types
+    constants |= {"s": (3, 1), "t": (2, 2, 2)}
+    with pytest.raises(ModelError, match=r"\(Reshape\) that computes 'w'"):
+        load(make_model(nodes, inputs, constants, outputs=("y", "v", "w")))
 
 
 def test_scans_of_unlike_many_elements_are_refused() -> None:

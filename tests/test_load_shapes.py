@@ -11,7 +11,7 @@ import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 import satura
-from satura.rewrite.errors import CallError, ModelError, UnsupportedError
+from satura.rewrite.errors import CallError, HostFallbackWarning, ModelError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
 from tests.onnx_models import (
@@ -244,10 +244,52 @@ def test_calls_of_one_decision_have_one_program() -> None:
     assert [report.sizes for report in compiled.cache if report.missed] == []
 
 
-def test_too_many_steps_are_refused_by_the_call() -> None:
-    compiled = satura.compile(DECIDED["a scan"], threads=1)
-    with pytest.raises(UnsupportedError, match="300 steps are more than 256"):
+def in_a_function(model: ModelProto) -> ModelProto:
+    """The model whose last node is a call of a function that has it."""
+    last = model.graph.node[-1]
+    imports = [helper.make_opsetid("", 17)]
+    own = helper.make_function("own", "Last", last.input, last.output, [last], imports)
+    nodes = [*model.graph.node[:-1], node("Last", " ".join(last.input), " ".join(last.output))]
+    nodes[-1].domain = "own"
+    constants = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
+    return make_model(nodes, {"x": ("n", 5)}, constants, outputs=last.output, functions=[own])
+
+
+def of_rank(graph: GraphProto) -> GraphProto:
+    """The graph, in which the values of f32 are declared to have five elements."""
+    result = GraphProto()
+    result.CopyFrom(graph)
+    for value in (*result.input, *result.output):
+        if value.type.tensor_type.elem_type == F32:
+            value.CopyFrom(helper.make_tensor_value_info(value.name, F32, [5]))
+    return result
+
+
+REPEATED = {
+    "a scan": DECIDED["a scan"],
+    "a scan in a function": in_a_function(DECIDED["a scan"]),
+    "a loop": of_extent(
+        [LEAST, node("Identity", "n", "k")], "Loop : k0 yes s0 : y z", ("y", "z"),
+        body=of_rank(LOOP),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_all_long_repetitions_share_the_program_of_a_step(name: str) -> None:
+    compiled = satura.compile(REPEATED[name], threads=1)
+    with pytest.warns(HostFallbackWarning, match=r"steps of \d nodes are more than 128 nodes"):
         compiled.run({"x": random_input(300, 5)})
+    known = len(compiled.cache)
+    for size in (301, 257, 100, 300):
+        x = random_input(size, 5)
+        expected = run(REPEATED[name], {"x": x})
+        for result, wanted in zip(compiled.run({"x": x}).values(), expected, strict=True):
+            assert result.shape == wanted.shape and result.dtype == wanted.dtype
+            assert_close(result, wanted, 1e-5)
+    assert len(compiled.cache) == known
+    compiled.prepare({"n": 99})
+    compiled.release()
 
 
 ROWS: list[tuple[int, ...]] = [(size, 5) for size in (1, 4, 5, 6, 7, 16, 33)]
@@ -319,13 +361,24 @@ def test_arithmetic_on_named_axes_is_understood() -> None:
     assert program.symbols == {"past", "seq"} and result.tolist() == [*x, *z]
 
 
+@pytest.mark.parametrize("name", ["0", "5", "2*3"])
+def test_an_axis_may_be_called_a_number(name: str) -> None:
+    compiled = satura.compile(make_model([node("Exp", "x")], {"x": (name, 2)}), threads=1)
+    assert compiled.inputs["x"].symbols == {name}
+    assert [np.shape(compiled(random_input(rows, 2))) for rows in (3, 7)] == [(3, 2), (7, 2)]
+
+
 def test_a_shape_that_depends_on_data_names_node_and_input() -> None:
     model = make_model(
         [helper.make_node("Reshape", ["x", "s"], ["y"], name="re")],
         {"x": (4,), "s": Typed((2,))},
     )
-    with pytest.raises(UnsupportedError, match=r"node 're' \(Reshape\): input 1 \('s'\)"):
+    message = (
+        r"node 're' \(Reshape\): input 1 \('s'\).* compile such a model for the values of each"
+    )
+    with pytest.raises(UnsupportedError, match=message) as caught:
         load(model)
+    assert "in parts" not in str(caught.value)
 
 
 def declared(model: ModelProto, *shape: int) -> ModelProto:

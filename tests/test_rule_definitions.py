@@ -274,6 +274,9 @@ def test_rule_sets_say_what_is_no_rule_and_what_comes_twice(tmp_path: Path) -> N
         RuleSet(not_declared)  # type: ignore[arg-type]
     with pytest.raises(RuleError, match="add sets with \\+"):
         RuleSet(RuleSet(first))  # type: ignore[arg-type]
+    with pytest.raises(RuleError, match=r"takes rules, not \[.*RuleSet\(\*rules\)") as caught:
+        RuleSet([first] * 9)  # type: ignore[arg-type]
+    assert len(str(caught.value)) < 300
 
 
 def test_a_rule_of_an_interpreter_or_a_notebook_has_a_place(

@@ -463,6 +463,21 @@ def test_explain_names_the_fact_that_kept_sizes_from_a_class(
     assert sorted(each["asked"]["n"] for each in found)[0][0] == 0
 
 
+def test_explain_counts_sizes_that_a_program_is_for_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "model.onnx"
+    nodes = [node("Shape", "x", "k"), node("TopK", "x k", "y places")]
+    onnx.save(make_model(nodes, {"x": ("n",)}, opset=17), path)
+    for sizes, classes in (("n=16", 0), ("n=15:16", 1)):
+        with pytest.raises(SystemExit) as ended:
+            main(["explain", str(path), "--sizes", sizes])
+        assert not ended.value.code
+        first, second, *_ = capsys.readouterr().out.splitlines()
+        assert first.endswith(f", {classes} class{'' if classes == 1 else 'es'}")
+        assert second.startswith("1 size of no class: the program is for these alone")
+
+
 @pytest.mark.parametrize(
     ("option", "sizes", "asked", "notes"),
     [

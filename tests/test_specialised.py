@@ -210,6 +210,16 @@ def test_errors_name_what_is_missing() -> None:
         result.run({"x": X, "axes": np.array([0]), "z": X})
 
 
+@pytest.mark.parametrize("shape", [(-1, -1), (-2, 3), (2**40, 2**40)])
+def test_a_call_whose_values_do_not_fit_is_refused(shape: tuple[int, int]) -> None:
+    inputs: Inputs = {"x": ("n", "m"), "shape": Typed([2])}
+    result = compiled(make_model([node("Reshape", "x shape")], inputs))
+    message = r"does not run with these arguments: .*\(Reshape\)"
+    for call in (result.run, result.bind, result.measure):
+        with pytest.raises(CallError, match=message):
+            call({"x": np.ones((2, 3), np.float32), "shape": np.array(shape)})
+
+
 def test_a_model_is_loaded_for_values() -> None:
     program = satura.load(sum_over_axes(), values={"axes": np.array([1])})
     assert np.array_equal(satura.interpret(program, {"x": X})["y"], X.sum(1))

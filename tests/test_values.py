@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
+import satura
 from tests.command_line import cli
 from tests.onnx_models import Typed, make_model, node
 
@@ -63,3 +64,23 @@ def test_values_that_are_none(
     options = [text for value in values for text in ("--value", value)]
     assert cli("show", sums, "--stage", "program", *options) == (2 if values else 1)
     assert message in capsys.readouterr().err
+
+
+def test_values_that_were_drawn_are_said_to_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, saved = tmp_path / "reshape.onnx", tmp_path / "reshape.satura"
+    model = make_model([node("Reshape", "x shape")], {"x": ("n", "m"), "shape": Typed([2])})
+    onnx.save(model, path)
+    assert cli("run", path) == 2
+    assert "shape, which decide shapes, were drawn at random: give --value shape=" in (
+        capsys.readouterr().err
+    )
+    assert cli("run", path, "--value", "shape=4,-1") == 0
+    compiled = satura.compile(model, threads=1)
+    compiled.for_values({"shape": [4, -1]})
+    compiled.save(saved)
+    assert cli("run", saved) == 2
+    assert "drawn at random: give all inputs, as by --input shape=FILE.npy" in (
+        capsys.readouterr().err
+    )

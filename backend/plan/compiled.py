@@ -17,6 +17,8 @@ from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.system.heap import give_back_freed
 from satura.rewrite.types.tensor_type import Array
 
+_SEVERAL = "sizes of results depend on data, so there are several programs and not one"
+
 
 class CompiledSchedule(Part):
     """A part that is compiled in this process."""
@@ -26,10 +28,7 @@ class CompiledSchedule(Part):
         """The one program. Raises CallError where there are more."""
         program = self.program
         if not isinstance(program, Plans):
-            raise CallError(
-                "sizes of results depend on data, so there are several programs and not one to look"
-                " at or to prepare: ask each of its `parts`"
-            )
+            raise CallError(f"{_SEVERAL} to look at or to prepare: ask each of its `parts`")
         return program
 
     def prepare(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Plan:
@@ -39,8 +38,13 @@ class CompiledSchedule(Part):
     def measure(
         self, arguments: Mapping[str, Array], rounds: int, is_warm: bool = False
     ) -> Measured:
-        """What one call does and how long each of its launches takes; see `measure`."""
+        """What one call does and how long each of its launches takes; see `measure`.
+
+        Raises CallError where Python runs between several programs.
+        """
         planned, others = self.planned_for(arguments)
+        if not isinstance(planned.plan, Plan):
+            raise CallError(f"{_SEVERAL} to measure: measure each of its `parts`")
         return measure(plan_of(planned), others, rounds, is_warm)
 
     def executables(self, sizes: Mapping[str, int] | None = None) -> tuple[Executable, ...]:

@@ -18,7 +18,7 @@ from satura.backend.run.class_report import ClassReport
 from satura.backend.run.instances import Instances
 from satura.backend.run.part import Planned, Program
 from satura.backend.run.signatures import Sizes, Values
-from satura.rewrite.errors import ModelError, ProgramError
+from satura.rewrite.errors import CallError, ModelError, ProgramError
 from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.program.program import Program as Source
 from satura.rewrite.system.heap import give_back_freed
@@ -35,8 +35,11 @@ _CLASS = 1 << 16  # bytes of a class, which lives as long as any of its plans
 
 
 def plan_of(planned: Planned) -> Plan:
-    """The plan of what was made in this process."""
-    assert isinstance(planned.plan, Plan)
+    """The plan of what was made in this process. Raises CallError where there are several."""
+    if not isinstance(planned.plan, Plan):
+        raise CallError(
+            "Python takes the steps of a node at these sizes: there is not one plan to look at"
+        )
     return planned.plan
 
 
@@ -46,13 +49,14 @@ class Elsewhere:
 
     `types` are those of the inputs as they were declared: their sizes may be more than the
     schedule's, where it takes some for equal. `at` gives a schedule that runs at given sizes, and
-    where it leaves some open at further ones, or None where it cannot be made here. It searches
-    `model` with satura's rules of the names that `rules` gives, and with others, and raises
-    ModelError where the model does not run.
+    where it leaves some open at further ones, or None where it cannot be made here; or for all
+    sizes at which Python takes the steps of a node the one program around it. It searches `model`
+    with satura's rules of the names that `rules` gives, and with others, and raises ModelError
+    where the model does not run.
     """
 
     types: Mapping[str, TensorType]
-    at: Callable[[Mapping[str, int]], Schedule | None]
+    at: Callable[[Mapping[str, int]], Schedule | Program | None]
     model: ModelApart | None = None
     rules: Callable[[], Sequence[str]] = tuple
 
@@ -90,15 +94,18 @@ class Plans(Program):
         self.schedule = fold_constants(source)
         self.known: tuple[tuple[ClassReport, SizeClass], ...] = ()  # the last used comes first
         self._others: list[tuple[Mapping[str, int], Schedule]] = []  # and the sizes made for first
+        self._in_turns: Program | None = None
 
     @property
     def size(self) -> int:
-        return self.store.size + _NODE * len(self.schedule.program.nodes) + super().size
+        own = self.store.size + _NODE * len(self.schedule.program.nodes) + super().size
+        return own + (self._in_turns.size if self._in_turns else 0)
 
     @property
     def classes(self) -> list[ClassReport]:
         own = [report for report, _ in self.known]
-        return own + [each for each in super().classes if all(each is not one for one in own)]
+        own += [each for each in super().classes if all(each is not one for one in own)]
+        return own + (self._in_turns.classes if self._in_turns else [])
 
     def looked_at(self, sizes: Mapping[str, int]) -> tuple[Plan, ConstantStore]:
         """The plan for these sizes and the constants that it has, to look at: what is made for it
@@ -145,14 +152,22 @@ class Plans(Program):
             plan = self._alone(self.schedule, progress)
         else:
             report, found = self._class(sizes, progress)
+            if isinstance(found, Program):
+                return found.planned(key)
             self._first_size = self._first_size or self.store.size
             plan = found if isinstance(found, Plan) else found.plan(sizes)
+            assert report is not None
             report.plans += 1
             report.uses += 1
         instances = Instances(plan.instance, self.workspaces)
         is_first = report is not None and report.plans == 1
         size = _bytes(plan) + (_CLASS if is_first else 0)
         return Planned(instances.run, instances.bind, size, report, plan)
+
+    def release(self) -> None:
+        super().release()
+        if self._in_turns is not None:
+            self._in_turns.release()
 
     def _of_program(self, sizes: dict[str, int]) -> dict[str, int]:
         """Declared sizes as those of the program, where it takes the others for what they are."""
@@ -173,9 +188,10 @@ class Plans(Program):
 
     def _class(
         self, sizes: Mapping[str, int], progress: Progress | None
-    ) -> tuple[ClassReport, SizeClass | Plan]:
+    ) -> tuple[ClassReport | None, SizeClass | Plan | Program]:
         """The class of sizes; where the program excludes them one of another program, or the plan
-        of one for these sizes only. Raises ProgramError where there is none."""
+        of one for these sizes only, or what has Python between two. Raises ProgramError where there
+        is none."""
         missed = None
         for known in self.known:
             if known[0].sizes.keys() == sizes.keys():
@@ -196,6 +212,9 @@ class Plans(Program):
                 raise _refusal(self.schedule.program, sizes, reason) from None
             if folded is None:
                 raise
+            if isinstance(folded, Program):
+                self._in_turns = folded
+                return None, folded
             missed = f"in the program of other sizes: {error}"
             if not folded.program.symbols:
                 facts = [f"{name} == {size}" for name, size in sorted(sizes.items())]
@@ -206,14 +225,14 @@ class Plans(Program):
         self.on_class()
         return new
 
-    def _elsewhere(self, sizes: Mapping[str, int]) -> Schedule | None:
+    def _elsewhere(self, sizes: Mapping[str, int]) -> Schedule | Program | None:
         """Another program that runs at these sizes, its constants folded; None where none does."""
         for first, known in self._others:
             if first.keys() == sizes.keys() and _fits(known.program, self.types_at(sizes), sizes):
                 return known
         found = None if self.elsewhere is None else self.elsewhere.at(sizes)
-        if found is None:
-            return None
+        if found is None or isinstance(found, Program):
+            return found
         folded = fold_constants(found)
         if folded.program.symbols:
             self._others = [(dict(sizes), folded), *self._others[: _MOST_CLASSES - 1]]

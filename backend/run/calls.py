@@ -11,13 +11,23 @@ import numpy as np
 
 from satura.backend.run.bound import Bound
 from satura.backend.run.part import Part
-from satura.rewrite.errors import CallError, ProgramError
+from satura.rewrite.errors import CallError, ModelError, ProgramError, UnsupportedError, brief
 from satura.rewrite.program.arguments import as_arrays, check_named, refuse_masked, with_members
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 if TYPE_CHECKING:
     from satura.backend.run.class_report import ClassReport
+
+REFUSALS = (ProgramError, ModelError, UnsupportedError)
+"""What making the program for a call may raise."""
+
+
+def refused(error: Exception) -> CallError:
+    """The error of a call for which there is no program, for one of the `REFUSALS`."""
+    if isinstance(error, ProgramError):
+        return CallError(f"the program does not run at these sizes: {error}")
+    return CallError(f"the model does not run with these arguments: {error}")
 
 
 class Runnable:
@@ -80,8 +90,9 @@ class Runnable:
 
         Outputs that `out` names are written to its arrays, the others to new ones. Raises CallError
         for a missing or unknown name, a wrong dtype, rank or extent, for sizes that the program is
-        not made for, such as a sequence longer than its table, and for arrays of `out` that do not
-        fit, are not contiguous, or share memory with an input or another output.
+        not made for, such as a sequence longer than its table, for values that decide shapes and do
+        not fit the model, and for arrays of `out` that do not fit, are not contiguous, or share
+        memory with an input or another output.
         """
         if more or type(arguments) is not dict:
             arguments = self._named(arguments, more)
@@ -91,8 +102,8 @@ class Runnable:
             arguments = with_members(arguments, self.inputs)
         try:
             return self._part.run(as_arrays(arguments), out)
-        except ProgramError as error:
-            raise _error_at("these sizes", error) from None
+        except REFUSALS as error:
+            raise refused(error) from error
 
     async def run_async(
         self, arguments: Mapping[str, object] | Sequence[object] | Array = (), *more: object,
@@ -111,8 +122,9 @@ class Runnable:
         """A call on these arrays, checked once: `bound()` reads what they hold at that moment and
         gives the outputs by name, always in the same arrays, those of `out` where it names them.
 
-        Calls of it cost microseconds. Raises CallError as `run` does, and for what is not a
-        contiguous NumPy array.
+        Calls of it cost microseconds. It is for the values that inputs that decide shapes have now:
+        `bound()` raises CallError once they hold others. Raises CallError as `run` does, and for
+        what is not a contiguous NumPy array.
         """
         check_named(arguments, "arguments to bind")
         if out is not None:
@@ -123,8 +135,8 @@ class Runnable:
             refuse_masked(name, array)
         try:
             return self._part.bind(arguments, out)
-        except ProgramError as error:
-            raise _error_at("these sizes", error) from None
+        except REFUSALS as error:
+            raise refused(error) from error
 
     def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
         """Call by position, by keyword, or mixed: the output's array, or a tuple of several.
@@ -151,13 +163,15 @@ class Runnable:
             if unknown:
                 raise CallError(f"there is no size {unknown[0]!r}; the sizes are {names}")
             if set(each) not in program.sizes:
-                raise CallError(f"prepare needs a size for each of {names}, got {each}")
+                raise CallError(f"prepare needs a size for each of {names}, got {brief(each)}")
             if not all(_is_size(size) for size in each.values()):
-                raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")
+                raise CallError(
+                    f"prepare: sizes are whole numbers and not negative, got {brief(each)}"
+                )
             try:
                 program.prepare(tuple((name, index(each[name])) for name in sorted(each)))
-            except ProgramError as error:
-                raise _error_at(str(each), error) from None
+            except REFUSALS as error:
+                raise CallError(f"the program does not run at {each}: {error}") from error
 
     def release(self) -> None:
         """Give back memory that no call uses at the moment; later calls take what they need."""
@@ -200,11 +214,6 @@ class Runnable:
         if len(arguments) > len(names):
             raise CallError(f"{len(arguments)} arguments for the {len(names)} inputs {list(names)}")
         return dict(zip(names, arguments, strict=False))
-
-
-def _error_at(sizes: str, error: ProgramError) -> CallError:
-    """What a program refuses as an error of the call."""
-    return CallError(f"the program does not run at {sizes}: {error}")
 
 
 def _is_size(size: object) -> bool:

@@ -272,7 +272,8 @@ class Part:
     def bind(self, arguments: Mapping[str, Array], out: Out = None) -> Bound:
         """A call on these arrays. Raises CallError as `run` does."""
         planned, others = self.planned_for(arguments)
-        return planned.bind(others, out)
+        deciding = {name: x for name, x in arguments.items() if name not in others}
+        return planned.bind(others, out).with_deciding(deciding)
 
     @property
     def classes(self) -> tuple[ClassReport, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, brief
 from satura.rewrite.program.arguments import as_number
 
 
@@ -33,5 +33,7 @@ class Limits:
         for name, limit in [*vars(self).items()]:
             number = as_number(limit)
             if number is None or number < 0:
-                raise CallError(f"Limits({name}={limit!r}): a limit is a whole number from 0 on")
+                raise CallError(
+                    f"Limits({name}={brief(limit)}): a limit is a whole number from 0 on"
+                )
             object.__setattr__(self, name, number)

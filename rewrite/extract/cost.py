@@ -18,7 +18,7 @@ from math import nan
 from types import MappingProxyType
 from typing import Self, SupportsFloat
 
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, brief
 from satura.rewrite.extract.choice_graph import DEAREST
 from satura.rewrite.extract.features import MEMORY, RATES, Amount, Features, copy_features
 
@@ -210,7 +210,7 @@ def given_or_default(model: CostModel | None) -> CostModel:
         return model
     if isinstance(model, type):
         raise CallError(f"the cost model {model.__name__} is a class: give an object of it")
-    raise CallError(f"a cost model is a name or an object of CostModel's kind, not {model!r}")
+    raise CallError(f"a cost model is a name or an object of CostModel's kind, not {brief(model)}")
 
 
 def checked_seconds(model: CostModel, seconds: object, what: Callable[[], str]) -> float:

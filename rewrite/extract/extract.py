@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from satura.rewrite.egraph.classes import EClasses, of_each
-from satura.rewrite.errors import CallError, ProgramError
+from satura.rewrite.errors import CallError, ProgramError, brief
 from satura.rewrite.extract.assemble import Assembly, assemble
 from satura.rewrite.extract.candidates import (
     MAX_ROUNDS,
@@ -55,7 +55,7 @@ def extract(
     """
     extractor = EXTRACTORS.get(method) if isinstance(method, str) else method
     if isinstance(method, str) and extractor is None:
-        raise CallError(f"there is no method {method!r}; choose from {list(EXTRACTORS)}")
+        raise CallError(f"there is no method {brief(method)}; choose from {list(EXTRACTORS)}")
     found = choices(classes, model)
     graph = found.graph
     result = extractor(graph) if extractor else local_search(graph, found.start, found.picks)

@@ -86,7 +86,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import overload
 
-from satura.rewrite.errors import RuleError
+from satura.rewrite.errors import RuleError, brief
 from satura.rewrite.language.definition import (
     SORTS,
     check_name,
@@ -258,7 +258,7 @@ def _rule(function: Callable[..., Law], exact: bool, reading: Reading | None = N
         values = {key: _variable(key, sort) for key, sort in variables.items()}
         result = function(**(reading.arguments(values) if reading else values))
         if not isinstance(result, Law):
-            raise MistakeError(f"it must return rewrites(…) or equates(…), not {result!r}")
+            raise MistakeError(f"it must return rewrites(…) or equates(…), not {brief(result)}")
         directions = []
         for number, side in enumerate(result.directions):
             at = result.lines[number]

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from satura.rewrite.errors import RuleError
+from satura.rewrite.errors import RuleError, brief
 from satura.rewrite.language.expressions import (
     Apply,
     AttributeVariable,
@@ -60,7 +60,7 @@ class Computed:
         if type(result) is not self.sort:  # a subclass could answer anything, anywhere
             kind = type(result).__name__
             raise TypeError(
-                f"{self.expression} must be a {self.sort.__name__}, not a {kind}: {result!r}"
+                f"{self.expression} must be a {self.sort.__name__}, not a {kind}: {brief(result)}"
             )
         return typing.cast(Attribute, as_plain(result))
 
@@ -156,7 +156,7 @@ class Direction:
         """Whether one condition holds. Raises TypeError where it is not a bool."""
         result = condition.evaluate(values)
         if not isinstance(result, bool) and type(result).__name__ not in ("bool_", "bool"):
-            raise TypeError(f"the condition {condition} is {result!r}, not a bool")
+            raise TypeError(f"the condition {condition} is {brief(result)}, not a bool")
         return bool(result)
 
     def failure(self, error: Exception, values: Values) -> RuleError:
@@ -262,6 +262,8 @@ def _advice_for(entry: object) -> str:
     """What to give a RuleSet instead of `entry`."""
     if isinstance(entry, RuleSet):
         return "; add sets with +"
+    if isinstance(entry, list | tuple | set):
+        return "; give them one by one, as in RuleSet(*rules)"
     return "; is @rule missing above it?" if callable(entry) else ""
 
 
@@ -278,7 +280,7 @@ class RuleSet:
             if isinstance(entry, Family):
                 self._add(entry, self._families)
             elif not isinstance(entry, Rule):
-                raise RuleError(f"a RuleSet takes rules, not {entry!r}{_advice_for(entry)}")
+                raise RuleError(f"a RuleSet takes rules, not {brief(entry)}{_advice_for(entry)}")
             for each in entry.rules if isinstance(entry, Family) else (entry,):
                 self._add(each, self._rules)
 

@@ -7,18 +7,24 @@ from contextlib import contextmanager, nullcontext
 
 from onnx import GraphProto
 
-from satura.rewrite.errors import ModelError
+from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.lower.context import Context, UnknownValue
 from satura.rewrite.onnx.lower.sequences import tensors_of
 from satura.rewrite.onnx.lower.tensors import Tensors, fits, simplest
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import label
+from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType
 
 Body = Callable[[GraphProto, Sequence[int]], Sequence[int]]
 """Lowers a graph on operands; what its outputs are."""
 
 MOST_STEPS = 256  # each of them is a copy of the body, which the search has to go through
+_MOST_NODES = 128  # of all steps together, where Python may take them
+
+
+class LongRepetition(UnsupportedError):
+    """So many steps that a program for each number of them takes long to compile."""
 
 
 def control_flow(node: Context, body: Body) -> list[int] | None:
@@ -109,8 +115,7 @@ def _loop(node: Context, body: Body) -> list[int]:
     yes = build.constant(True, DType.BOOL)
     alive = yes if node.optional(1) is None else node[1]
     collected: list[list[int]] = []
-    steps = node.fixed_dim(count.ravel()[0], "its number of steps")
-    for step in range(_steps(node, steps)):
+    for step in range(_steps(node, count.ravel()[0], "its number of steps")):
         known = node.values.of(alive)
         if known is not None and not known.ravel()[0]:
             break
@@ -150,8 +155,7 @@ def _scan(node: Context, body: Body) -> list[int]:
     if node.optional(0) is not None:
         raise node.unsupported("sequence_lens is not supported; export with a newer opset")
     runs = []
-    batch = node.fixed_dim(build.shape(operands[-1])[0], "the batch")
-    for at in range(_steps(node, batch)):
+    for at in range(_steps(node, build.shape(operands[-1])[0], "the batch")):
         own = [build.drop(build.one_axis_slice(x, 0, at, 1), [0]) for x in operands]
         runs.append(_scan_results(node, body, own[:first], own[first:]))
     return [_stack(node, rows, 0) for rows in zip(*runs, strict=True)]
@@ -172,11 +176,11 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
             raise node.wrong(f"of what it scans one has {count} elements, and another {each}")
         if each != count:
             build.need_equal(each, count)
-    steps = node.fixed_dim(count, "the extent of the scanned axes")
+    steps = _steps(node, count, "the extent of the scanned axes")
     directions = "scan_input_directions" if node.opset > 8 else "directions"
     backward = _per_tensor(node, directions, scanned)
     collected = []
-    for step in range(_steps(node, steps)):
+    for step in range(steps):
         elements = [
             build.drop(build.one_axis_slice(x, axis, steps - 1 - step if back else step, 1), [axis])
             for x, axis, back in zip(sources, axes, backward, strict=True)
@@ -220,7 +224,17 @@ def _per_tensor(node: Context, name: str, count: int) -> tuple[int, ...]:
     return given
 
 
-def _steps(node: Context, count: int) -> int:
+def _steps(node: Context, steps: Dim, what: str) -> int:
+    """How many steps a program takes.
+
+    Raises UnsupportedError for too many, LongRepetition where Python may take them and should.
+    """
+    if isinstance(steps, SymbolicDim) and node.build.takes_turns:
+        count, nodes = node.build.usual_number(steps), len(_graph(node, "body").node)
+        if count * nodes > _MOST_NODES:
+            shown = f"{count} steps of {nodes} nodes are more than {_MOST_NODES} nodes"
+            raise LongRepetition(f"{label(node.proto)}: {shown}")
+    count = node.fixed_dim(steps, what)
     if count > MOST_STEPS:
         raise node.unsupported(f"{count} steps are more than {MOST_STEPS}")
     return count

@@ -31,14 +31,15 @@ class OpenExtents(UnsupportedError):
     """The node that computes `outputs` has results whose extents depend on data.
 
     There are no outputs where the node is in a function: the graph has names for them where the
-    functions are inlined.
+    functions are inlined. Where it `is_long`, sizes decide, and a program could run the node.
     """
 
     def __init__(
-        self, message: str, outputs: Mapping[str, TypeProto] = {}, is_inlined: bool = False
-    ) -> None:
+        self, message: str, outputs: Mapping[str, TypeProto] = {}, is_inlined: bool = False,
+        is_long: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(message)
-        self.outputs, self.is_inlined = outputs, is_inlined
+        self.outputs, self.is_inlined, self.is_long = outputs, is_inlined, is_long
 
     @property
     def types(self) -> dict[str, TensorType]:

@@ -16,7 +16,7 @@ from satura.rewrite.onnx.checks import (
     checked_opset,
     opset_versions,
 )
-from satura.rewrite.onnx.control_flow import Body, control_flow
+from satura.rewrite.onnx.control_flow import Body, LongRepetition, control_flow
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.files import ModelApart, array_of, initializer
 from satura.rewrite.onnx.host_warnings import warn_of_host_calls
@@ -65,12 +65,14 @@ class Importer:
         asks: bool,
         sizes: Mapping[str, Dim],
         build: Tensors,
+        takes_turns: bool = False,
     ) -> None:
         self.model = model = apart.proto
         self.weights = apart.weights
         self.given = given
         self.sizes = sizes
         self.build = build
+        self.takes_turns = takes_turns
         self.values = Values(self.build, asks, apart.data)
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.host_calls: dict[HostCall, str] = {}
@@ -193,6 +195,9 @@ class Importer:
         opset = checked_opset(node, domain, opsets, self.model.ir_version)
         context = with_new_name(Context(self.build, self.values, node, opset, operands))
         check_operands(context)
+        self.build.takes_turns = self.takes_turns and not (
+            self.build.has_chosen or _is_batched(context)
+        )
         try:
             results = control_flow(context, self._body_of(context, scope, opsets, depth))
         except UnsupportedError as error:
@@ -222,12 +227,13 @@ class Importer:
         """The error of a node of control flow, or what says that it can run on the host."""
         if self.build.has_chosen and not isinstance(error, UnknownValue):
             return error  # at other sizes it may run here
-        if node.proto.op_type == "Scan" and node.opset < 9:
-            return error  # it scans each element of a batch
+        if _is_batched(node):
+            return error
         if depth:
             return OpenExtents(str(error))  # once functions are inlined, the graph has it
         outputs = open_results(node, scope, self.model)
-        return error if outputs is None else OpenExtents(str(error), outputs)
+        is_long = isinstance(error, LongRepetition)
+        return error if outputs is None else OpenExtents(str(error), outputs, is_long=is_long)
 
     def _fall_back(
         self,
@@ -336,6 +342,11 @@ class Importer:
             for dim in node.type.shape:
                 self.build.need_extent(dim)
         self.checked = len(self.build.nodes)
+
+
+def _is_batched(node: Context) -> bool:
+    """Whether it scans each element of a batch, as up to opset 8."""
+    return node.proto.op_type == "Scan" and node.opset < 9
 
 
 def _inside(place: str, message: str, depth: int) -> str:

@@ -9,7 +9,7 @@ from onnx import GraphProto, TypeProto, ValueInfoProto
 
 from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.types import dtype_of
-from satura.rewrite.types.dims import Dim, symbol
+from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import MOST_AXES, DType, TensorType
 
@@ -40,9 +40,10 @@ def _named_dim(text: str, names: set[str]) -> Dim:
     if len(text) > _LONGEST_DIM:
         return symbol(text)
     try:
-        return _arithmetic(ast.parse(text, mode="eval").body, names - {text})
+        found = _arithmetic(ast.parse(text, mode="eval").body, names - {text})
     except (SyntaxError, ValueError):
         return symbol(text)
+    return found if isinstance(found, SymbolicDim) else symbol(text)  # "5" is a name as any other
 
 
 def _arithmetic(tree: ast.expr, names: set[str]) -> Dim:

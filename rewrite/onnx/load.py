@@ -11,7 +11,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from satura.rewrite.errors import CallError, ModelError, UnsupportedError
+from satura.rewrite.errors import CallError, ModelError, SaturaError, UnsupportedError
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.calls import Call
 from satura.rewrite.onnx.cut import OpenExtents, opened
@@ -30,7 +30,9 @@ from satura.rewrite.types.tensor_type import Array, TensorType
 
 _USUAL_SIZE = 16
 _OTHER_SIZES = (64, 256, 1, 2, 3, 4, 6, 8, 12, 32)
+_MOST_BROADCASTS = 8  # that are tried, the last ones first, where no program has equal sizes
 _IN_PARTS = "satura.compile and `satura run` run such a model in parts, that node between them"
+_FOR_VALUES = "satura.compile and `satura run` compile such a model for the values of each call"
 _HOW_CHOSEN = (
     "sizes decide what has to be a number here, and none of the usual ones fits: name yours, as in"
     " satura.compile(model, dims={'n': 6}) or --dim n=6"
@@ -100,13 +102,14 @@ def named_sizes(types: Mapping[str, TensorType], arguments: Mapping[str, Array])
 
 def load_at(
     model: ModelApart, sizes: Mapping[str, int], types: Mapping[str, TensorType],
-    values: Mapping[str, Array] | None = None,
+    values: Mapping[str, Array] | None = None, takes_turns: bool = False,
 ) -> Program:  # fmt: skip
     """The program of a model that runs at these sizes, at which one with inputs of `types` does
     not.
 
     Fixed are the sizes because of which other programs do not run; the others stay open, and what
-    these types take for them is taken for them here, too. Raises as `load` does.
+    these types take for them is taken for them here, too. Raises as `load` does, and OpenExtents
+    where the steps of a node are many at these sizes and it `takes_turns`: Python takes them then.
     """
     declared, _ = bind_inputs(declared_inputs(model.proto.graph), values or {})
     taken = _taken_for_others(declared, types, sizes)
@@ -115,10 +118,12 @@ def load_at(
     while True:
         known = {**fixed, **{name: substitute(dim, fixed) for name, dim in taken.items()}}
         try:
-            program, _ = _Import(values or {}, every, sizes=known, clamps=True).of(model)
+            how = _Import(values or {}, every, sizes=known, clamps=True, takes_turns=takes_turns)
+            program, _ = how.of(model)
             excluding = _excluding(program, declared, every)
-        except (ModelError, UnsupportedError):
-            if fixed.keys() == sizes.keys():
+        except (ModelError, UnsupportedError) as error:
+            is_long = isinstance(error, OpenExtents) and error.is_long
+            if is_long or fixed.keys() == sizes.keys():
                 raise
             excluding = {*sizes}
         behind = symbols_of(taken.get(name, symbol(name)) for name in excluding)
@@ -186,15 +191,26 @@ class _Import:
     sizes: Mapping[str, Dim] = field(default_factory=dict)
     for_all_sizes: bool = False
     clamps: bool = False
+    takes_turns: bool = False
 
     def of(self, model: Source) -> tuple[Program, Importer]:
         """The program of a model, whose functions are inlined where extents in them are open."""
         try:
             return self._of(model)
         except OpenExtents as error:
-            if not self.asks:
-                error.args = (f"{error}; {_IN_PARTS}",)
+            if not self.asks and not error.is_long:
+                error.args = (f"{error}; {self._advice(model)}",)
             raise
+
+    def _advice(self, model: Source) -> str:
+        """How a model runs that has no single program."""
+        try:
+            replace(self, asks=True).of(model)
+        except Asked:
+            return _FOR_VALUES
+        except SaturaError:
+            pass
+        return _IN_PARTS
 
     def _of(self, model: Source) -> tuple[Program, Importer]:
         try:
@@ -211,7 +227,7 @@ class _Import:
             except OpenExtents as error:
                 if not error.outputs:
                     raise UnsupportedError(str(error)) from None
-                raise OpenExtents(str(error), error.outputs, is_inlined=True) from None
+                raise OpenExtents(str(error), error.outputs, True, error.is_long) from None
         except RecursionError:
             raise ModelError("the model's graphs are nested too deep") from None
 
@@ -235,24 +251,27 @@ class _Import:
     def _with_equal_sizes(
         self, apart: ModelApart, usual: int, likely: Mapping[str, int]
     ) -> tuple[Program, Importer]:
-        """The program, in which sizes are equal that must be."""
+        """The program, in which sizes are equal that must be, and others that may broadcast, unless
+        one of these is 1."""
         known = dict(self.sizes)
         taken: dict[SizeCondition, None] = {}
+        takes_turns = self.takes_turns and bool(likely)  # of so many steps as the call has
         has_chosen = False
+        choices: list[_Choice] = []
+        refused: Exception | None = None
         while True:
             build = Tensors(self.for_all_sizes, usual, likely, self.clamps)
-            importer = Importer(apart, self.values, self.asks, known, build)
+            importer = Importer(apart, self.values, self.asks, known, build, takes_turns)
             try:
                 program = importer.program()
                 return replace(program, taken=(*(taken | build.taken),)), importer
             except SameSize as same:
                 has_chosen |= build.has_chosen
-                known = {
-                    name: substitute(dim, {same.name: same.dim}) for name, dim in known.items()
-                }
-                known[same.name] = same.dim
                 if same.may_broadcast:
-                    taken[same.taken] = None
+                    if refused is None:
+                        choices += _broadcasts(same, known, taken)
+                    taken = {**taken, same.taken: None}
+                known = _with_size(known, same.name, same.dim)
             except OpenExtents as found:
                 if found.outputs and (has_chosen or build.has_chosen):
                     raise self._for_other_sizes(apart, found) from None
@@ -260,9 +279,13 @@ class _Import:
                     raise _where_none_is_equal(found, [*taken, *build.taken]) from None
                 raise
             except (ModelError, UnsupportedError) as error:
-                if has_chosen or build.has_chosen:
-                    raise _ChosenSizes(error) from None
-                raise
+                if refused is None:
+                    is_chosen = has_chosen or build.has_chosen
+                    refused = _ChosenSizes(error) if is_chosen else error
+                    del choices[:-_MOST_BROADCASTS]
+                if not choices:
+                    raise refused from None
+                known, taken = choices.pop()
 
     def _for_other_sizes(self, apart: ModelApart, found: OpenExtents) -> OpenExtents:
         """What was found where numbers were taken for sizes, with types that hold at all sizes."""
@@ -276,7 +299,24 @@ class _Import:
                 outputs = {**other.outputs}
         except (ModelError, UnsupportedError):
             pass  # before it there is a node that needs numbers
-        return OpenExtents(str(found), outputs)
+        return OpenExtents(str(found), outputs, found.is_inlined, found.is_long)
+
+
+_Choice = tuple[dict[str, Dim], dict[SizeCondition, None]]
+"""What sizes are, and which of them were taken for equal although they may broadcast."""
+
+
+def _broadcasts(
+    same: SameSize, known: dict[str, Dim], taken: dict[SizeCondition, None]
+) -> list[_Choice]:
+    """What there is beside two equal sizes: one of them is 1."""
+    names = [same.name, same.dim.name if isinstance(same.dim, SymbolicDim) else None]
+    return [(_with_size(known, name, 1), taken) for name in names if name is not None]
+
+
+def _with_size(known: Mapping[str, Dim], name: str, dim: Dim) -> dict[str, Dim]:
+    """The sizes that are `known`, and that of `name`."""
+    return {each: substitute(size, {name: dim}) for each, size in known.items()} | {name: dim}
 
 
 def _where_none_is_equal(found: OpenExtents, taken: Iterable[SizeCondition]) -> OpenExtents:
@@ -286,7 +326,7 @@ def _where_none_is_equal(found: OpenExtents, taken: Iterable[SizeCondition]) -> 
         name: opened(name, each, lambda number: number not in numbers)
         for name, each in found.outputs.items()
     }
-    return OpenExtents(str(found), outputs)
+    return OpenExtents(str(found), outputs, found.is_inlined, found.is_long)
 
 
 class _ChosenSizes(Exception):

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from satura.rewrite.errors import OpError, ProgramError
+from satura.rewrite.errors import OpError, ProgramError, brief
 from satura.rewrite.types.attributes import (
     Attribute,
     Axes,
@@ -119,7 +119,9 @@ class Op:
             attributes, self.attribute_names, self.attributes, strict=True
         ):
             if not isinstance(value, sort):
-                raise ProgramError(f"{self.name}: {name} must be a {sort.__name__}, not {value!r}")
+                raise ProgramError(
+                    f"{self.name}: {name} must be a {sort.__name__}, not {brief(value)}"
+                )
         if self.kind in _COMPUTING and any(operand.dtype.is_narrow for operand in operands):
             raise ProgramError(f"{self.name} does not compute with {operands[0].dtype}: cast it")
         try:

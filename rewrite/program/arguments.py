@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, brief
 from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.dims import Dim, SymbolicDim, symbols_of
 from satura.rewrite.types.sequence_type import ABSENT, SequenceType, member
@@ -30,7 +30,7 @@ def check_flags(**flags: object) -> None:
     """Raise CallError for what is neither True nor False: most texts would mean True."""
     for name, flag in flags.items():
         if not isinstance(flag, bool):
-            raise CallError(f"{name} is True or False, not {flag!r}")
+            raise CallError(f"{name} is True or False, not {brief(flag)}")
 
 
 def as_path(path: object) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from satura.rewrite.errors import CallError, ProgramError
+from satura.rewrite.errors import CallError, ProgramError, brief
 from satura.rewrite.ops.expression import Formula
 from satura.rewrite.ops.formula import formula_steps
 from satura.rewrite.types.attributes import Attribute, Refuse, refuse_unless
@@ -45,7 +45,7 @@ def type_rule(
                 " it must answer or raise Refuse"
             ) from error
         if not isinstance(result, TensorType):
-            raise TypeRuleError(f"{name}: its type rule gave {result!r}, not a TensorType")
+            raise TypeRuleError(f"{name}: its type rule gave {brief(result)}, not a TensorType")
         if formula is not None:
             _check_result(name, types, _attributes(arguments[arity:]), result, formula)
         return result

@@ -71,27 +71,40 @@ def elsewhere_in(
     """
 
     def at(sizes: Mapping[str, int]) -> Schedule | None:
-        model, rules = _read(program.file, program.row["elsewhere"])
-        found = load_at(model, sizes, program.inputs)
-        nodes = found.nodes
-        types = {nodes[index].input_name: nodes[index].type for index in found.inputs}
-        here, there = (
-            {name: type_.concrete(sizes) for name, type_ in each.items()}
-            for each in (types, program.types_at(sizes))
-        )
-        if (
-            here != there
-            or not open_sizes(types.values()) <= sizes.keys()
-            or [name for name, _ in found.outputs] != [*program.outputs]
-        ):
-            raise ArtifactError(
-                f"{program.file.path} is damaged: it has another model; save it again"
-            )
-        if any(node.op.user or node.op.name == "host" for node in nodes):
+        found, rules = _program_at(program, sizes)
+        if any(node.op.user or node.op.name == "host" for node in found.nodes):
             return None  # a saved program holds no Python
         return search(found, rules, program.threads, sizes)
 
     return Elsewhere(declared, at)
+
+
+def program_at(program: ReadyProgram, sizes: Mapping[str, int]) -> Program | None:
+    """What the model in the file is at sizes that the program excludes; None where the file has no
+    model.
+
+    Raises ArtifactError where it is of something else.
+    """
+    return None if program.row["elsewhere"] is None else _program_at(program, sizes)[0]
+
+
+def _program_at(program: ReadyProgram, sizes: Mapping[str, int]) -> tuple[Program, list[str]]:
+    """The program of the model at these sizes, and the names of the rules that were chosen."""
+    model, rules = _read(program.file, program.row["elsewhere"])
+    found = load_at(model, sizes, program.inputs)
+    nodes = found.nodes
+    types = {nodes[index].input_name: nodes[index].type for index in found.inputs}
+    here, there = (
+        {name: type_.concrete(sizes) for name, type_ in each.items()}
+        for each in (types, program.types_at(sizes))
+    )
+    if (
+        here != there
+        or not open_sizes(types.values()) <= sizes.keys()
+        or [name for name, _ in found.outputs] != [*program.outputs]
+    ):
+        raise ArtifactError(f"{program.file.path} is damaged: it has another model; save it again")
+    return found, rules
 
 
 def _read(file: Container, row: object) -> tuple[ModelApart, list[str]]:

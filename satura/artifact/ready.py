@@ -172,13 +172,18 @@ class ReadyProgram(Program):
     @property
     def saved_sizes(self) -> list[dict[str, int]]:
         """The sizes that the file has of its symbols, first those that calls came with."""
+        return [sizes for sizes in self.every_size if sizes.keys() == self.symbols]
+
+    @property
+    def every_size(self) -> list[dict[str, int]]:
+        """As `saved_sizes`, and those of calls of which the program takes some sizes for equal."""
         rows = [(each, "sizes") for each in of(list, self.row["routines"])]
         rows += [(each, "first") for each in of(list, self.row["classes"])]
         every = (of(dict, of(dict, row)[key]) for row, key in rows)
         return [
             {of(str, name): natural(size) for name, size in sizes.items()}
             for sizes in every
-            if sizes.keys() == self.symbols
+            if frozenset(sizes) in self.sizes
         ]
 
     @property

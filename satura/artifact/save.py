@@ -72,7 +72,11 @@ def ready_half(
     for program in programs:
         _refuse_python(program.source)
     plans = {
-        program: [(sizes, plan_of(each)) for sizes, each in program.ready if has_sizes or not sizes]
+        program: [
+            (sizes, plan_of(each))
+            for sizes, each in program.ready
+            if (has_sizes or not sizes) and each.plan is not None  # Python takes steps elsewhere
+        ]
         for program in programs
     }
     used = [kernel for each in plans.values() for _, plan in each for kernel in plan.executables]

@@ -46,6 +46,7 @@ def show_classes(
     middles({name: (low, max(1, high)) for name, (low, high) in limits.items()})  # are they sizes?
     asked: dict[Sizes, list[dict[str, int]]] = {}  # by the first sizes of their class
     refused: list[tuple[dict[str, int], CallError]] = []
+    alone = 0  # sizes of no class
     with progress(f"explaining {model}") as phase:
         source = with_values(file_or_light(model), values)
         # for no values: a program of its own, without the classes that earlier calls have met
@@ -60,13 +61,20 @@ def show_classes(
                 compiled.prepare(met)
             except CallError as error:
                 refused.append((met, error))
-            for each in compiled.cache:
-                if each.plans > before.get(_first(each), 0):
-                    asked.setdefault(_first(each), []).append(met)
+                continue
+            own = [each for each in compiled.cache if each.plans > before.get(_first(each), 0)]
+            alone += not own
+            for each in own:
+                asked.setdefault(_first(each), []).append(met)
     if len(refused) == len(chosen):
         raise refused[0][1]
     classes = [each for each in compiled.cache if _first(each) in asked]
     notes = list(_notes(len(chosen), total, refused))
+    if alone:
+        notes.append(
+            f"{counted(alone, 'size')} of no class: the program is for these alone, or Python takes"
+            " the steps of a node"
+        )
     if as_json:
         print_json([{**asdict(each), "asked": _ranges(asked[_first(each)])} for each in classes])
         for note in notes:  # the list is of classes
@@ -122,10 +130,15 @@ def _print(
     classes: Sequence[ClassReport], asked: Mapping[Sizes, list[dict[str, int]]],
     notes: Sequence[str],
 ) -> None:  # fmt: skip
-    common = [fact for fact in classes[0].facts if all(fact in each.facts for each in classes)]
+    first = classes[0].facts if classes else ()
+    common = [fact for fact in first if all(fact in each.facts for each in classes)]
     sizes = counted(sum(each.plans for each in classes), "size")
     print_line(f"{sizes}, {counted(len(classes), 'class', 'classes')}")
-    print_line("\n".join([*notes, "all classes", *(f"  {fact}" for fact in common)]))
+    print_line(
+        "\n".join(
+            [*notes, *(["all classes"] if classes else []), *(f"  {fact}" for fact in common)]
+        )
+    )
     for each in classes:
         own = replace(each, facts=tuple(fact for fact in each.facts if fact not in common))
         ranges = _ranges(asked[_first(each)]).items()

@@ -20,10 +20,12 @@ WAYS = {
     "unsupported": "Refused with an error that names the node",
 }
 PARTLY = {
-    "Loop, Scan": "over an axis of open length they are compiled anew for each length, which may be"
-    f" {MOST_STEPS} at most.",
+    "Loop, Scan": "over an axis of open length they are compiled for 16 steps, or as many as `dims`"
+    " says, and anew for each other length; where its steps have more than 128 nodes in all, Python"
+    " takes them in calls, and all lengths share the programs of the bodies. A saved program takes"
+    f" {MOST_STEPS} steps at most.",
     "If, Loop, Scan": "where data decide the shape of a branch or how many steps there are, or"
-    f" whether an axis has to be so long, or there are more than {MOST_STEPS} steps, Python takes"
+    f" whether an axis has to be so long, or there are always more than {MOST_STEPS}, Python takes"
     " the steps, between two programs, and the bodies are programs.",
     "RoiAlign": "with a `sampling_ratio` of 0, ONNX's default, and of maxima, it runs on the host.",
     "ScatterElements": "of bool with a `reduction` it runs on the host.",

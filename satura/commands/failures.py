@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TextIO, TypeVar
 
-from satura.rewrite.errors import CallError, SaturaError
+from satura.rewrite.errors import CallError, SaturaError, UnsupportedError
 
 T = TypeVar("T")
 FAILURES = (SaturaError, MemoryError, OSError)
@@ -45,6 +45,7 @@ def fail(error: Exception) -> NoReturn:
     """Say what is wrong, and exit with 2 where the command was called wrongly, else with 1."""
     complain(error_text(error))
     is_wrong_call = isinstance(error, CallError)  # of an option, a name or inputs
+    is_wrong_call &= not isinstance(error.__cause__, UnsupportedError)  # seen late
     is_wrong_call |= any(isinstance(each, _WRONG_NAMES) for each in (error, error.__cause__))
     sys.exit(WRONG_CALL if is_wrong_call else 1)
 

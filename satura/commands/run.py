@@ -55,7 +55,7 @@ def run(
     with progress(f"running {title}") as phase:
         compiled = compiling.compile(with_values(model, values), phase, verify)
         arrays, sizes = arguments(compiled)
-        results = compiled.run(arrays)
+        results = _results(compiled, arrays, _is_drawn(given), "--value {}=...")
     _show(f"{title}{sizes}", results, output, json)
 
 
@@ -76,7 +76,31 @@ def run_opened(
             f"{file} is compiled for --threads {opened.threads}; compile it again for {threads}"
         )
     arrays, sizes = arguments(opened)
-    _show(f"{file.name}{sizes}", opened.run(arrays), output, json)
+    results = _results(opened, arrays, _is_drawn(given), "all inputs, as by --input {}=FILE.npy")
+    _show(f"{file.name}{sizes}", results, output, json)
+
+
+def _is_drawn(given: Given) -> bool:
+    """Whether nothing says what the arguments are, which are random then."""
+    inputs, single, _ = given
+    return inputs is None and not single
+
+
+def _results(
+    program: Runnable, arrays: Mapping[str, Array], is_drawn: bool, option: str
+) -> dict[str, Array]:
+    """The outputs by name. Where arguments that decide shapes were drawn, an error says so, and
+    names the `option` that gives them."""
+    try:
+        return program.run(arrays)
+    except CallError as error:
+        if is_drawn and program.deciding:
+            names, first = ", ".join(program.deciding), program.deciding[0]
+            error.args = (
+                f"{error}; the values of {names}, which decide shapes, were drawn at random: give"
+                f" {option.format(first)}",
+            )
+        raise
 
 
 def _arguments(
@@ -87,9 +111,9 @@ def _arguments(
     Sizes that were not given are those of `dims`, which the program is made for.
     """
     inputs, single, sizes = given
-    if (inputs is not None or single) and sizes:
+    if not _is_drawn(given) and sizes:
         raise CallError("--size is for random inputs; arrays that are given have their own sizes")
-    if inputs is None and not single:
+    if _is_drawn(given):
         wanted = parse_sizes(sizes)
 
         def drawn(program: Runnable) -> Arguments:

@@ -18,7 +18,7 @@ from satura.pipeline.rates import cost_model
 from satura.pipeline.rule_sets import Rules, check
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.limits import Limits
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, brief
 from satura.rewrite.extract.choice_graph import DEAREST, ChoiceGraph, Extractor, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.exact import relax
@@ -140,7 +140,7 @@ def trials(
     """
     count = as_number(jobs)
     if count is None or count < 1:
-        raise CallError(f"jobs is {jobs!r}, but must be a number of at least 1")
+        raise CallError(f"jobs is {brief(jobs)}, but must be a number of at least 1")
     cells = _cells(models, rules, extractors, costs, limits or {"default": Limits()})
     known = {trial.key: trial for trial in done}
     given = [cell.among(known) for cell in cells]
@@ -182,7 +182,7 @@ def _cells(
     priced = {name: cost_model(each) for name, each in _by_name("costs", costs).items()}
     for limit, each in limits.items():
         if not isinstance(each, Limits):
-            raise CallError(f"limits {limit!r} are satura.Limits(...), not {each!r}")
+            raise CallError(f"limits {limit!r} are satura.Limits(...), not {brief(each)}")
     found = []
     for name, model in models.items():
         digest = model_digest(model)
@@ -204,7 +204,7 @@ def _by_name(what: str, given: Sequence[str] | Mapping[str, Given]) -> Mapping[s
     if isinstance(given, Mapping):
         return given
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise CallError(f"{what} are a list of names or a dict by name, not {given!r}")
+        raise CallError(f"{what} are a list of names or a dict by name, not {brief(given)}")
     return {name: name for name in given}
 
 
@@ -276,12 +276,16 @@ def _extractors(wanted: Sequence[str] | Mapping[str, Extractor | str]) -> Mappin
     for name, each in _by_name("extractors", wanted).items():
         if isinstance(each, str):
             if each not in EXTRACTORS:
-                raise CallError(f"there is no extractor {each!r}; choose from {list(EXTRACTORS)}")
+                raise CallError(
+                    f"there is no extractor {brief(each)}; choose from {list(EXTRACTORS)}"
+                )
             found[name] = EXTRACTORS[each]
         elif callable(each):
             found[name] = each
         else:
-            raise CallError(f"the extractor {name!r} is {each!r}, not a function of a choice graph")
+            raise CallError(
+                f"the extractor {name!r} is {brief(each)}, not a function of a choice graph"
+            )
     return found
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from satura.experiments.sweep import Trial
-from satura.rewrite.errors import CallError, file_errors
+from satura.rewrite.errors import CallError, brief, file_errors
 from satura.rewrite.program.arguments import as_path
 from satura.rewrite.system.files import open_regular, output_file
 
@@ -41,7 +41,7 @@ def write_rows(path: str | Path, kind: type[Row], rows: Sequence[Row]) -> None:
     rows = list(rows)
     for row in rows:
         if not isinstance(row, kind):
-            raise CallError(f"{kind.__name__.lower()}s are to be written, not {row!r}")
+            raise CallError(f"{kind.__name__.lower()}s are to be written, not {brief(row)}")
     text = StringIO(newline="")
     writer = DictWriter(text, [field.name for field in fields(kind)])
     writer.writeheader()

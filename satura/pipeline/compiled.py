@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from satura.backend.run.calls import Runnable
+from satura.backend.run.calls import REFUSALS, Runnable, refused
 from satura.pipeline.ready import ReadyPart
 from satura.pipeline.rewritten import Rewritten
-from satura.rewrite.errors import CallError, file_errors
+from satura.rewrite.errors import CallError, brief, file_errors
 from satura.rewrite.program.arguments import (
     as_arrays,
     as_number,
@@ -146,12 +146,17 @@ class Compiled(Runnable):
     ) -> Measured:
         """What one call launches, and how long each launch takes: the least of `rounds`.
 
-        Where `is_warm`, the arguments are in the caches when a launch reads them.
+        Where `is_warm`, the arguments are in the caches when a launch reads them. Raises CallError
+        as `run` does, and where Python runs between several `parts`.
         """
         count = as_number(rounds)
         if count is None or count < 1:
-            raise CallError(f"rounds is {rounds!r}, but must be a number from 1 on")
-        return self._whole.measure(as_arrays(arguments), count, is_warm)
+            raise CallError(f"rounds is {brief(rounds)}, but must be a number from 1 on")
+        named = with_members(arguments, self.inputs) if self._has_sequences else arguments
+        try:
+            return self._whole.measure(as_arrays(named), count, is_warm)
+        except REFUSALS as error:
+            raise refused(error) from error
 
     def save(
         self, path: str | Path, sizes: Mapping[str, int] | Iterable[Mapping[str, int]] = (),
@@ -163,7 +168,8 @@ class Compiled(Runnable):
         with all others of their classes, see `cache`; the first call of further ones waits until
         they are compiled, with `dims` too. Some take a search of their own: for it the file has the
         model, and the names of satura's own rules that were chosen; not so `with_model` False,
-        where such sizes are refused. Raises UnsupportedError where a
+        where such sizes are refused. Sizes at which Python takes the steps of a node here are not
+        ready in it: a saved program compiles all steps. Raises UnsupportedError where a
         node runs in Python, FileError where the file cannot be written, and CallError where it is
         there and is not a saved program: the model, say.
         """

@@ -17,6 +17,7 @@ from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
 from satura.pipeline.rule_sets import Rules, names_in_the_book
 from satura.pipeline.sizes import Dims, check_sizes, declared_sizes, middles
+from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.cut import OpenExtents
@@ -125,10 +126,30 @@ class Making:
         if all(each.is_of_extent for each in source.conditions) and declared == types:
             return None
 
-        def at(sizes: Mapping[str, int]) -> Schedule:
+        chains: list[Chain | None] = []  # the one for all long repetitions, once it was tried
+
+        def at(sizes: Mapping[str, int]) -> Schedule | Chain:
+            try:
+                program = load_at(model, sizes, types, values, takes_turns=True)
+            except OpenExtents as found:
+                if not found.is_long:
+                    raise
+                chain = chains[0] if chains else self._in_turns(model, found, values)
+                chains[:] = [chain]
+                if chain is not None:
+                    return chain
+                program = load_at(model, sizes, types, values)
             return self.search_elsewhere(
-                load_at(model, sizes, types, values),
-                lambda made: refused_dispatches(made, self.threads, sizes),
+                program, lambda made: refused_dispatches(made, self.threads, sizes)
             )
 
         return Elsewhere(declared, at, model, lambda: names_in_the_book(self.rules))
+
+    def _in_turns(
+        self, model: ModelApart, found: OpenExtents, values: Mapping[str, Array]
+    ) -> Chain | None:
+        """What runs the model with Python taking the steps of a node; None where nothing does."""
+        try:
+            return Chain(model, found, self._one, values)
+        except (Asked, ModelError, UnsupportedError):
+            return None

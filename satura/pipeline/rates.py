@@ -13,7 +13,7 @@ from math import isfinite
 
 from satura.backend.jit.cache import default_cache
 from satura.backend.target import host_target
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, brief
 from satura.rewrite.extract.cost import CostModel, given_or_default
 from satura.rewrite.extract.features import RATES
 
@@ -69,7 +69,7 @@ def cost_model(
     for and nothing was.
     """
     if isinstance(cost, str) and cost not in COSTS:
-        raise CallError(f"there is no cost model {cost!r}; choose from {list(COSTS)}")
+        raise CallError(f"there is no cost model {brief(cost)}; choose from {list(COSTS)}")
     if not isinstance(cost, str | None):
         given = given_or_default(cost)
         return given.with_sizes(sizes) if sizes else given

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, brief
 from satura.rewrite.system.interrupts import import_whole
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def check(rules: Rules) -> None:
         is_known = isinstance(rules, RuleSet)
     if not is_known:
         raise CallError(
-            f"there is no rule set {rules!r}; choose from {list(NAMES)}, or make a RuleSet"
+            f"there is no rule set {brief(rules)}; choose from {list(NAMES)}, or make a RuleSet"
         )
 
 

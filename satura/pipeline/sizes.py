@@ -7,7 +7,7 @@ from math import isqrt
 from typing import TYPE_CHECKING
 
 from satura.pipeline.inputs import one_by_one
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, brief
 from satura.rewrite.program.arguments import as_number, check_named
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import open_sizes
@@ -60,12 +60,16 @@ def middles(dims: Dims | None) -> dict[str, int]:
         ends = given if isinstance(given, tuple) else (given, given)
         limits = [number for each in ends if (number := as_number(each)) is not None]
         if not len(limits) == len(ends) == 2:
-            raise CallError(f"dims[{name!r}] must be a size or a range (low, high), not {given!r}")
+            raise CallError(
+                f"dims[{name!r}] must be a size or a range (low, high), not {brief(given)}"
+            )
         low, high = limits
         is_range = isinstance(given, tuple)
         if not (0 if is_range else 1) <= low <= high <= 2**LARGEST or not high:
             order = ", ranges from 0, the lower first" if is_range else ""
-            raise CallError(f"dims[{name!r}] is {given!r}; sizes are from 1 to 2**{LARGEST}{order}")
+            raise CallError(
+                f"dims[{name!r}] is {brief(given)}; sizes are from 1 to 2**{LARGEST}{order}"
+            )
         found[name] = low if low == high else isqrt(max(1, low) * high)
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.at_sizes import evaluate, substitute
-from satura.rewrite.types.attributes import Padding
+from satura.rewrite.types.attributes import Padding, Window
 from satura.rewrite.types.clamps import never_negative
 from satura.rewrite.types.dims import (
     Dim,
@@ -58,6 +58,7 @@ class Tensors(Builder):
         self.for_all_sizes, self.usual, self.likely = for_all_sizes, usual, likely
         self.clamps = clamps or for_all_sizes
         self.has_chosen = False
+        self.takes_turns = False  # whether Python may take the steps of the node at hand
         self.is_run = True
         self.where: int | None = None
         self.place = ""
@@ -159,6 +160,10 @@ class Tensors(Builder):
     def at_likely_sizes(self, dim: Dim) -> int:
         """`dim` at the sizes that are chosen where sizes must be known."""
         self.has_chosen = True
+        return self.usual_number(dim)
+
+    def usual_number(self, dim: Dim) -> int:
+        """`dim` at the sizes that would be chosen."""
         sizes = {name: self.likely.get(name, self.usual) for name in symbols_of([dim])}
         return evaluate(dim, sizes)
 
@@ -201,6 +206,16 @@ class Tensors(Builder):
             x = self._fitted(x, [*batch, rows[-2], inner])
             y = self._fitted(y, [*batch, inner, columns[-1]])
         return super().matmul(x, y)
+
+    def conv(self, x: int, w: int, window: Window, groups: int = 1) -> int:
+        """As the op; channels of x or of w that may be what the other has are taken for that."""
+        channels, inner = self.shape(x)[-1], self.shape(w)[-2]
+        if isinstance(inner, int):
+            x = self._fitted(x, [*self.shape(x)[:-1], inner * groups])
+        elif isinstance(channels, int) and channels % groups == 0:
+            kernel, outer = self.shape(w)[:-2], self.shape(w)[-1]
+            w = self._fitted(w, [*kernel, channels // groups, outer])
+        return super().conv(x, w, window, groups)
 
     def shape(self, x: int) -> tuple[Dim, ...]:
         return self.type(x).shape
