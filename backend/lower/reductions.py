@@ -184,12 +184,10 @@ def window_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     reader = _WindowReader(walk, window, outer.index, taps.index, skip)
     extents = shape_of(schedule, source)
     position = reader.positions(extents)
-    mask = reader.mask
-    operand = walk.value(source, position, mask)
-    fill = reader.fill_value(dtype)
-    if mask is not None and not _is_zero(window.fill):
-        operand = walk.filled(mask, operand, fill, dtype)
-    clipped_fill = fill if reader.clips and not identity else None
+    operand = walk.value(source, position, reader.mask)
+    if reader.mask is not None:
+        operand = filled(walk, reader.mask, operand, window.fill)
+    clipped_fill = walk.scalar(window.fill) if reader.clips and not identity else None
     reduction = Reduction(function.name, dtype.compute, operand, fill=clipped_fill)
     walk.anchored[anchor] = walk.reduced(0, dtype)
     return _nest_around_anchor(schedule, dispatch, walk, outer, taps, [reduction], reader.clips)
@@ -239,9 +237,7 @@ def _conv(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Ne
     group = _group_index(outer, len(shape) - 1, groups.count, width)
     seen = walk.value(x, (outer.index[0], *positions, group * kernel[-2] + channel), reader.mask)
     dtype = node.type.dtype
-    # A masked load gives 0, but not what is computed from one.
-    computed = schedule.program.nodes[x].op.kind is Kind.ELEMENTWISE and x not in dispatch.operands
-    if reader.mask is not None and (computed or not _is_zero(window.fill)):
+    if reader.mask is not None:
         seen = filled(walk, reader.mask, seen, window.fill)
     weight = walk.value(w, (*taps, channel, outer.index[-1]))
     product = walk.apply("mul", dtype.compute, seen, weight)
@@ -312,10 +308,6 @@ class _WindowReader:
             if guard is not True:
                 self.mask = self.walk.both(self.mask, guard)
         return tuple(result)
-
-    def fill_value(self, dtype: DType) -> int:
-        """The window's fill as a value."""
-        return self.walk.scalar(self.window.fill)
 
 
 def _is_unrolled(window: Window, shape: tuple[int, ...], depth: int) -> bool:
