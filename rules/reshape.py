@@ -241,8 +241,12 @@ def slices_under_reshape(type_: TensorType, shape: Shape, slices: Slices) -> Sli
 
 @attribute_function
 def shape_before_slice(type_: TensorType, slices: Slices, shape: Shape) -> Shape:
-    """t' such that reshape(slice(x, s), t) = slice(reshape(x, t'), s')."""
+    """t' such that reshape(slice(x, s), t) = slice(reshape(x, t'), s').
+
+    Axes that are cut to one element may stand anywhere in t, and give x another shape each time.
+    """
     axes = _cut_axes(type_.shape, slices)
+    refuse_unless(all(slices.sizes[axis] != 1 for axis in axes), "an axis is cut to one element")
     at = matched_axes(slices.sizes, shape.dims, axes)
     return Shape(replace_axis(shape.dims, at, (type_.shape[axis] for axis in axes)))
 
@@ -258,7 +262,7 @@ def slices_after_reshape(type_: TensorType, slices: Slices, shape: Shape) -> Sli
 @rule
 def reshape_past_slice(x: Varying, t: Shape, slices: Slices) -> Law:
     """slice(reshape(x, t), s) = reshape(slice(x, s'), sizes of s), when the reshape only regroups
-    axes that s leaves whole"""
+    axes that s leaves whole; inwards when s cuts no axis to one element"""
     return both(
         rewrites(
             slice_(reshape(x, t), slices),

@@ -252,9 +252,21 @@ def transpose_past_pad(x: Varying, v: Tensor, padding: Padding, p: Perm) -> Law:
     )
 
 
+@attribute_function
+def reorders_rest(type_: TensorType, slices: Slices, perm: Perm) -> bool:
+    """Whether the transpose moves more than axes of extent 1, of which the slices make none.
+
+    Where such an axis stands says nothing of the slice, but would give the whole another layout.
+    """
+    pairs = zip(type_.shape, slices.sizes, strict=True)
+    is_cut = any(size == 1 and dim != 1 for dim, size in pairs)
+    return not is_cut and reorders(type_.with_shape(slices.sizes), perm)
+
+
 @rule
 def transpose_past_slice(x: Varying, slices: Slices, p: Perm) -> Law:
-    """slice(transpose(x, p), p(s)) = transpose(slice(x, s), p), inwards when p is not a reshape"""
+    """slice(transpose(x, p), p(s)) = transpose(slice(x, s), p), inwards when p is not a reshape and
+    no axis is cut to one element"""
     return both(
         rewrites(
             slice_(transpose(x, p), slices),
@@ -263,7 +275,7 @@ def transpose_past_slice(x: Varying, slices: Slices, p: Perm) -> Law:
         rewrites(
             transpose(slice_(x, slices), p),
             slice_(transpose(x, p), slices.permuted(p)),
-            reorders(slice_(x, slices).type, p),
+            reorders_rest(x.type, slices, p),
         ),
     )
 

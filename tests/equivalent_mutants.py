@@ -15,6 +15,7 @@ LAST = "there is one axis, and nothing comes after it; of both parts the same is
 ANY_UNIT = "repeated axes have extent 1: any will do"
 ASKED = "the rule asks only whether it refuses, which stays the same"
 FLOATS = "no integers are drawn for a law of floats"
+SAVES = "it only saves work; tests/test_work_conditions.py shows it"
 LEFT = "only the left side asks for the number, and matches are drawn before the mistake"
 
 EQUIVALENT: tuple[tuple[str, str, str], ...] = (
@@ -30,6 +31,9 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("_ends, constant: 0 -> -1", "", "no step is 0"),
     ("order_of_groups, constant: 0 -> -1", "", "last axes stand in the order of first ones"),
     ("order_of_groups, filter dropped", "", "rare; tests/test_work_conditions.py shows it"),
+    ("shape_before_slice, condition dropped", "", SAVES),
+    ("shape_before_slice, constant: 1 -> 0", "", SAVES),
+    ("reorders_rest, arguments swapped: zip", "", SAVES),
     ("_sums, arguments swapped", "", SYMMETRIC),
     *(
         (start, f"reshape_out_of_binary_{operands}", ASKED)

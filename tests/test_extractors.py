@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from random import Random
 
 import pytest
 
 from benchmarks.models import build
-from satura.pipeline.stages import best_schedule, rewrite
+from satura.pipeline.stages import _searches, best_schedule, rewrite
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.candidates import add_variants
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
@@ -19,6 +20,8 @@ from satura.rewrite.extract.landmarks import Landmarks, landmarks
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.language.rule import RuleSet
 from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
 from tests.random_programs import random_program
@@ -146,6 +149,35 @@ def test_rules_make_no_program_dearer() -> None:
     assert isinstance(start, Appraised) and isinstance(met, Appraised)
     assert met.seconds < start.seconds
     assert made.schedule.seconds <= plain.schedule.seconds * CLOSE
+
+
+def unrolled(steps: int) -> Program:
+    """A recurrence written out, each of whose states is read by a product, too."""
+    build, batch = Builder(), symbol("batch")
+    decay, gain = (build.input(name, DType.F32, (batch, steps, 64, 8)) for name in ("a", "b"))
+    weights, state, results = build.input("c", DType.F32, (batch, steps, 8)), -1, []
+    for step in range(steps):
+        kept, new, read = (
+            build.gather(each, build.constant(step), 1) for each in (decay, gain, weights)
+        )
+        state = build.binary("add", build.binary("mul", kept, state), new) if step else new
+        column = build.reshape(read, (batch, 8, 1))
+        results.append(build.reshape(build.matmul(state, column), (batch, 1, 64)))
+    return build.program({"y": build.concat(results, 1)})
+
+
+def test_a_program_as_it_was_is_searched_however_much_rules_seem_to_gain() -> None:
+    """Here rules seem to gain a tenth, and a longer search of what was there gains more; it is left
+    out where computing alone takes longer than the best."""
+    plain = rewrite(unrolled(12), "none", None, None)
+    start, first = plain.saturation.start, plain.saturation.start_classes
+    assert isinstance(start, Appraised) and first is not None
+    assert 0 < start.work < plain.schedule.seconds < 0.9 * start.seconds
+    other = rewrite(unrolled(13), "none", None, None).saturation
+    for seconds, is_searched in ((0.9 * start.seconds, True), (0.9 * start.work, False)):
+        met, classes = Appraised(seconds, None, plain.schedule), other.classes
+        found = replace(plain.saturation, best=met, best_classes=classes, classes=classes)
+        assert len(_searches(found, met, None)) == 1 + is_searched
 
 
 def test_an_extractor_of_a_users_own() -> None:

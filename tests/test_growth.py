@@ -85,6 +85,22 @@ def transposes(count: int) -> Program:
     return b.program({"y": x})
 
 
+def reflected(count: int) -> Program:
+    """Channels-last convolutions of images of any size with reflected borders."""
+    b, high, wide = Builder(), symbol("h"), symbol("w")
+    x = b.input("x", F32, (1, 4, high, wide))
+    for _ in range(count):
+        first = b.slice(x, (0, 0, 1, 0), (1, 4, 1, wide))
+        last = b.slice(x, (0, 0, high - 2, 0), (1, 4, 1, wide))
+        x = b.concat([first, x, last], 2)
+        first = b.slice(x, (0, 0, 0, 1), (1, 4, high + 2, 1))
+        last = b.slice(x, (0, 0, 0, wide - 2), (1, 4, high + 2, 1))
+        x = b.transpose(b.concat([first, x, last], 3), TO_LAST)
+        weight = b.constant(np.ones((3, 3, 4, 4), np.float32))
+        x = b.unary("relu", b.transpose(b.conv(x, weight, b.window(F32, (3, 3))), TO_FIRST))
+    return b.program({"y": x})
+
+
 def varying_ops(program: Program) -> list[str]:
     """The ops of what depends on an input."""
     return [n.op.name for n, known in zip(program.nodes, program.known, strict=True) if not known]
@@ -244,3 +260,8 @@ def test_what_is_repeated_no_times_may_differ() -> None:
 @pytest.mark.parametrize("model", ["tiny_mobilevit", "tiny_swin", "tiny_segformer"])
 def test_layouts_of_a_model_are_few(model: str) -> None:
     assert growth(saturate(load(build(model)), DEFAULT)) < 10
+
+
+def test_one_row_gives_the_whole_no_other_layout_or_shape() -> None:
+    """Borders are rows and columns, in which the axis of one element may stand anywhere."""
+    assert growth(saturate(reflected(2), DEFAULT)) < 8

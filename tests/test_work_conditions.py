@@ -57,6 +57,18 @@ def sliced(*sizes: int) -> Made:
     return lambda b: b.transpose(b.slice(tensor(b, "x", 4, 5), [0, 0], sizes), [1, 0])
 
 
+def rows_merged(count: int) -> Made:
+    """Some rows of six, each of which is made one axis."""
+    return lambda b: b.reshape(
+        b.slice(tensor(b, "x", 6, 4, 5), [0] * 3, [count, 4, 5]), [count, 20]
+    )
+
+
+def row_of(rows: int) -> Made:
+    """One of some rows of 4 × 5, without its last column, with the other axes swapped."""
+    return lambda b: b.transpose(b.slice(tensor(b, "x", rows, 4, 5), [0] * 3, [1, 4, 4]), [0, 2, 1])
+
+
 def joined(first: tuple[int, int], second: tuple[int, int]) -> Made:
     def make(build: Builder) -> int:
         x, y = tensor(build, "x", *first), tensor(build, "y", *second)
@@ -187,6 +199,8 @@ CONDITIONS: list[tuple[str, Made, Made]] = [
     ("constant_of_one_element", known(1, 1), known()),
     ("transpose_past_pad", padded(2, 3), padded(1, 3)),
     ("transpose_past_slice", sliced(2, 5), sliced(1, 5)),
+    ("transpose_past_slice", row_of(1), row_of(6)),
+    ("reshape_past_slice", rows_merged(2), rows_merged(1)),
     ("transpose_past_concat", joined((2, 3), (2, 3)), joined((1, 3), (1, 3))),
     ("transpose_past_concat", joined((1, 3), (2, 3)), joined((1, 1), (2, 1))),
     ("transpose_out_of_broadcast", widened(2, 3, 1), widened(1, 3, 1)),

@@ -1,6 +1,9 @@
-"""Borders of what is computed from integers of 8 bits.
+"""Borders: what a window has where it reads nothing.
 
-Outside, the integer is read that becomes the fill: so no kernel chooses element by element.
+A load that is masked gives 0 there, and so needs no choice before a fill of 0; anything else does:
+what is computed from loads, and constants, positions and extents, which no mask reaches. Of what is
+computed from integers of 8 bits, that integer is read which becomes the fill: so no kernel chooses
+element by element.
 """
 
 from __future__ import annotations
@@ -19,12 +22,31 @@ _EXACT = ("add", "sub", "mul", "max", "min")  # in kernels, too
 
 def filled(walk: Walk, mask: int, value: int, fill: Scalar) -> int:
     """`value` where `mask` holds, else the fill."""
+    if not any(fill.bits) and _vanishes(walk, mask, value):
+        return value
     results = _of_octets(walk, mask, value)
     if walk.body.values[value].op != "load" and results is not None and results.size > 1:
         for octet, result in enumerate(results):
             if result.tobytes() == fill.bits:
                 return _read_as(walk, mask, value, octet)
     return walk.value_or(mask, value, walk.scalar(fill), fill.dtype)
+
+
+def _vanishes(walk: Walk, mask: int, value: int) -> bool:
+    """Whether `value` is surely of zero bits wherever `mask` does not hold."""
+    found = walk.body.values[value]
+    if found.op == "load":
+        return len(found.operands) == 1 and _implies(walk, found.operands[0], mask)
+    if found.op == "select":
+        return all(_vanishes(walk, mask, operand) for operand in found.operands[1:])
+    return found.op == "scalar" and not found.literal
+
+
+def _implies(walk: Walk, first: int, second: int) -> bool:
+    """Whether mask `first` is a conjunction of `second` and others."""
+    found = walk.body.values[first]
+    parts = found.operands if found.op == "and" else ()
+    return first == second or any(_implies(walk, part, second) for part in parts)
 
 
 def _of_octets(walk: Walk, mask: int, value: int) -> Array | None:

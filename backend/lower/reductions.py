@@ -109,7 +109,7 @@ def window_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     skip = may_skip and not _is_unrolled(window, shape_of(schedule, anchor), 1)
     reader = _WindowReader(walk, window, outer.index, taps.index, skip)
     position = reader.positions(shape_of(schedule, source))
-    operand = _seen(schedule, dispatch, reader, source, position)
+    operand = _seen(reader, source, position)
     fill = walk.scalar(window.fill) if reader.clips and not identity else None
     reduction = Reduction(function.name, dtype.compute, operand, fill=fill)
     walk.anchored[anchor] = walk.reduced(0, dtype)
@@ -159,7 +159,7 @@ def _conv(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Ne
     positions = reader.positions(shape_of(schedule, x)[1:-1])
     group = _group_index(outer, len(shape) - 1, groups.count, width)
     at = (outer.index[0], *positions, group * kernel[-2] + channel)
-    seen = _seen(schedule, dispatch, reader, x, at)
+    seen = _seen(reader, x, at)
     dtype = node.type.dtype
     weight = walk.value(w, (*taps, channel, outer.index[-1]))
     product = walk.apply("mul", dtype.compute, seen, weight)
@@ -232,15 +232,10 @@ class _WindowReader:
         return tuple(result)
 
 
-def _seen(
-    schedule: Schedule, dispatch: Dispatch, reader: _WindowReader, operand: int, at: Index
-) -> int:
+def _seen(reader: _WindowReader, operand: int, at: Index) -> int:
     """The element of the operand at an index that the window reads: outside, its fill."""
     value = reader.walk.value(operand, at, reader.mask)
-    # A masked load gives 0, but not what is computed from one.
-    is_elementwise = schedule.program.nodes[operand].op.kind is Kind.ELEMENTWISE
-    is_computed = is_elementwise and operand not in dispatch.operands
-    if reader.mask is None or (_is_zero(reader.window.fill) and not is_computed):
+    if reader.mask is None:
         return value
     return filled(reader.walk, reader.mask, value, reader.window.fill)
 

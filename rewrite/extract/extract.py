@@ -20,6 +20,7 @@ from satura.rewrite.extract.candidates import (
 from satura.rewrite.extract.choice_graph import Extractor, Result
 from satura.rewrite.extract.cost import CostModel, given_or_default
 from satura.rewrite.extract.exact import exact
+from satura.rewrite.extract.forms import ANCHORED
 from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.placement import place
@@ -99,6 +100,18 @@ class Appraised:
             return self.made
         assert self.found is not None
         return schedule(self.found, self.found.start)
+
+    @property
+    def work(self) -> float:
+        """Seconds of computing in contractions and pools, which no fusion saves; 0 if unknown."""
+        if self.found is None:
+            return 0.0
+        parts = [self.found.found[candidate] for candidate in self.found.start.choice.values()]
+        return sum(
+            part.template.prices.work
+            for part in parts
+            if isinstance(part, Instance) and part.template.form in ANCHORED
+        )
 
     def candidates(self, classes: EClasses, model: CostModel | None = None) -> Candidates:
         """What `choices` finds in `classes`, for which this was found."""

@@ -12,7 +12,7 @@ from satura.pipeline.rule_sets import Rules, is_ours, rule_set
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.egraph.saturate import Saturation
 from satura.rewrite.errors import ProgramError, RuleError
-from satura.rewrite.extract.candidates import Candidates, is_small
+from satura.rewrite.extract.candidates import Candidates
 from satura.rewrite.extract.choice_graph import Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import (
@@ -30,9 +30,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.system.garbage import without_collections
 
 _SMALL = 1500  # e-nodes: searching them takes less than half a second
-_CLOSE = 1.05  # times the best: a longer search may gain as much
 _ROUNDING = 1e-12  # sums in another order
-_VERY_CLOSE = 1.001  # the same of a large program, whose search takes a share of the time
 
 
 @dataclass(frozen=True)
@@ -117,17 +115,23 @@ def _searches(
 ) -> list[tuple[Candidates, Result]]:
     """A search in the e-graph with the cheapest program that was met; in a small one as it was at
     the end, too: a short search may not have seen what it gained. And in that of the program as it
-    was, if what was met there is about as cheap: so rules make no program dearer."""
+    was, unless what is computed there in any case costs as much: so rules make no program dearer.
+    """
     classes, last = saturation.best_classes, saturation.classes
     start, first = saturation.start, saturation.start_classes
     assert classes is not None and isinstance(start, Appraised) and first is not None
-    found = [met.candidates(classes, cost)]
+    found = [_searched(met.candidates(classes, cost))]
     if last.node_count <= _SMALL and last != classes:
-        found.append(choices(last, cost))
-    close = _CLOSE if is_small(first) else _VERY_CLOSE
-    if first not in (classes, last) and start.seconds <= close * met.seconds:
-        found.append(start.candidates(first, cost))
-    return [(each, local_search(each.graph, each.start, each.picks)) for each in found]
+        found.append(_searched(choices(last, cost)))
+    if first not in (classes, last):
+        best = min(met.seconds, *[schedule(*each).seconds for each in found])
+        if start.work < best:
+            found.append(_searched(start.candidates(first, cost)))
+    return found
+
+
+def _searched(found: Candidates) -> tuple[Candidates, Result]:
+    return found, local_search(found.graph, found.start, found.picks)
 
 
 def saturate_beside(
