@@ -81,6 +81,7 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ),
     ("rows_by_axis, sign or not dropped: -1 -> 1", "", "a matrix: its last axis is its second"),
     ("same_combination, table", "", NEVER),
+    ("slices_at, constant: 1 -> 2", "", ONE),
     ("slices_before_broadcast, arguments swapped", "", SYMMETRIC),
     ("slices_before_broadcast, constant: 1 -> 2", "", ONE),
     ("slices_inside, comparison: step > 0 -> step >= 0", "", "no step is 0"),

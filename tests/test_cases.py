@@ -328,6 +328,27 @@ CASES: dict[str, Case] = {
     ) >> (
         lambda b: b.matmul(b.tensor(8, 16), b.weight(16, 7, seed=1))
     ),
+    "M10 element of a vector that is a part": start(
+        lambda b: b.unary("relu", b.gather(
+            b.concat([b.tensor(4, 6), b.tensor(1, 6, name="y")], 0), b.constant(4, DType.I64), 0
+        ))
+    ) >> (
+        lambda b: b.unary("relu", b.reshape(b.tensor(1, 6, name="y"), (6,)))
+    ),
+    "M10 sums of every other row from the last": start(
+        lambda b: b.gather(
+            b.reduce("sum", b.tensor(5, 600), (1,)), b.constant((-1, -3, -5), DType.I64), 0
+        )
+    ) >> (
+        lambda b: b.reduce("sum", b.slice(b.tensor(5, 600), (4, 0), (3, 600), (-2, 1)), (1,))
+    ),
+    "M10 rows in uneven steps stay gathered": start(
+        lambda b: b.gather(
+            b.reduce("sum", b.tensor(5, 600), (1,)), b.constant((-1, -3, -4), DType.I64), 0
+        )
+    ) | (
+        lambda b: b.reduce("sum", b.slice(b.tensor(5, 600), (4, 0), (3, 600), (-2, 1)), (1,))
+    ),
     "M11 slice, expand": start(
         lambda b: b.reshape(b.cut(b.tensor(2, 16, 5), 2, 1, 3), (2, 4, 4, 2))
     ) >> (
