@@ -23,6 +23,7 @@ from satura.rewrite.language.terms import (
     cast,
     concat,
     constant,
+    matmul,
     pad,
     reduce,
     reshape,
@@ -207,6 +208,28 @@ def refine_reduced_reshape(f: ReduceFn, x: Varying, s: Shape, axes: Axes) -> Law
         reduce(f, reshape(x, s), axes),
         reduce(f, reshape(reshape(x, u), s), axes),
         has_value(axes_merged_by(s, u, axes)),
+    )
+
+
+@attribute_function
+def in_batches_of(matrices: TensorType, others: TensorType, shape: Shape) -> Shape:
+    """The shape of `matrices` in the batch axes of `others`, which `shape` regroups."""
+    refuse_unless(others.shape[-2:] == shape.dims[-2:], "the matrices are regrouped")
+    before, after = ([n for n in dims[:-2] if n != 1] for dims in (others.shape, shape.dims))
+    refuse_unless(before != after, "only axes of extent 1 come or go")
+    refuse_unless(product(before) == product(after), "as many matrices only where they are empty")
+    return Shape((*others.shape[:-2], *matrices.shape[-2:]))
+
+
+@rule
+def reshape_out_of_matmul(x: Tensor, y: Varying, s: Shape) -> Law:
+    """matmul(x, reshape(y, s)) = reshape(matmul(reshape(x, t), y), …), when s only regroups the
+    batch axes, and t has those of y; also with the operands swapped"""
+    after, before = matmul(x, reshape(y, s)), matmul(reshape(y, s), x)
+    t = in_batches_of(x.type, y.type, s)
+    return both(
+        rewrites(after, reshape(matmul(reshape(x, t), y), Shape(after.type.shape))),
+        rewrites(before, reshape(matmul(y, reshape(x, t)), Shape(before.type.shape))),
     )
 
 

@@ -98,6 +98,10 @@ class Cases(Builder):
         weight = self.transpose(self.weight(5, 4, 3, 3), (2, 3, 1, 0))
         return self.conv(x, weight, window)
 
+    def heads(self, x: int) -> int:
+        """[batch, row, head, …] to [batch, head, row, …]."""
+        return self.transpose(x, (0, 2, 1, 3))
+
     def wide(self) -> int:
         """A convolution's channels-last result of 6 channels."""
         return self.conv(self.tensor(1, 8, 8, 4), self.weight(3, 3, 4, 6), self.border(1))
@@ -457,6 +461,49 @@ CASES: dict[str, Case] = {
         lambda b: b.narrow(b.reshape(
             b.less_the_largest(b.reshape(b.wide(), (1, 8, 8, 3, 2)), (1, 2, 3)), (1, 8, 8, 6)
         ))
+    ),
+    "M20 heads merged with batches": start(
+        lambda b: b.matmul(
+            b.reshape(b.heads(b.tensor(2, 5, 3, 4)), (6, 5, 4)),
+            b.transpose(b.reshape(b.heads(b.tensor(2, 5, 3, 4, name="y")), (6, 5, 4)), (0, 2, 1)),
+        )
+    ) >> (
+        lambda b: b.reshape(b.matmul(
+            b.heads(b.tensor(2, 5, 3, 4)), b.transpose(b.tensor(2, 5, 3, 4, name="y"), (0, 2, 3, 1))
+        ), (6, 5, 5))
+    ),
+    "M20 heads in the place of rows stay apart": start(
+        lambda b: b.matmul(
+            b.reshape(b.heads(b.tensor(2, 5, 3, 4)), (6, 5, 4)),
+            b.transpose(b.reshape(b.heads(b.tensor(2, 5, 3, 4, name="y")), (6, 5, 4)), (0, 2, 1)),
+        )
+    ) | (
+        lambda b: b.reshape(b.matmul(
+            b.reshape(b.tensor(2, 5, 3, 4), (2, 3, 5, 4)),
+            b.transpose(b.tensor(2, 5, 3, 4, name="y"), (0, 2, 3, 1)),
+        ), (6, 5, 5))
+    ),
+    "M22 each key serves a group of queries": start(
+        lambda b: b.matmul(b.tensor(2, 6, 5, 4), b.transpose(b.reshape(b.broadcast(
+            b.reshape(b.tensor(2, 3, 7, 4, name="y"), (2, 3, 1, 7, 4)), (2, 3, 2, 7, 4)
+        ), (2, 6, 7, 4)), (0, 1, 3, 2)))
+    ) >> (
+        lambda b: b.reshape(b.matmul(b.reshape(b.tensor(2, 6, 5, 4), (2, 3, 2, 5, 4)), b.broadcast(
+            b.transpose(
+                b.reshape(b.tensor(2, 3, 7, 4, name="y"), (2, 3, 1, 7, 4)), (0, 1, 2, 4, 3)
+            ), (2, 3, 2, 4, 7),
+        )), (2, 6, 5, 7))
+    ),
+    "M22 keys that alternate serve no group": start(
+        lambda b: b.matmul(b.tensor(2, 6, 5, 4), b.transpose(b.reshape(b.broadcast(
+            b.reshape(b.tensor(2, 3, 7, 4, name="y"), (2, 1, 3, 7, 4)), (2, 2, 3, 7, 4)
+        ), (2, 6, 7, 4)), (0, 1, 3, 2)))
+    ) | (
+        lambda b: b.reshape(b.matmul(b.reshape(b.tensor(2, 6, 5, 4), (2, 3, 2, 5, 4)), b.broadcast(
+            b.transpose(
+                b.reshape(b.tensor(2, 3, 7, 4, name="y"), (2, 3, 1, 7, 4)), (0, 1, 2, 4, 3)
+            ), (2, 3, 2, 4, 7),
+        )), (2, 6, 5, 7))
     ),
 }  # fmt: skip
 
