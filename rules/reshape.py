@@ -23,6 +23,7 @@ from satura.rewrite.language.terms import (
     cast,
     concat,
     constant,
+    matmul,
     pad,
     reduce,
     reshape,
@@ -210,6 +211,28 @@ def refine_reduced_reshape(f: ReduceFn, x: Varying, s: Shape, axes: Axes) -> Law
     )
 
 
+@attribute_function
+def in_batches_of(matrices: TensorType, others: TensorType, shape: Shape) -> Shape:
+    """The shape of `matrices` in the batch axes of `others`, which `shape` regroups."""
+    refuse_unless(others.shape[-2:] == shape.dims[-2:], "the matrices are regrouped")
+    before, after = ([n for n in dims[:-2] if n != 1] for dims in (others.shape, shape.dims))
+    refuse_unless(before != after, "only axes of extent 1 come or go")
+    refuse_unless(product(before) == product(after), "as many matrices only where they are empty")
+    return Shape((*others.shape[:-2], *matrices.shape[-2:]))
+
+
+@rule
+def reshape_out_of_matmul(x: Tensor, y: Varying, s: Shape) -> Law:
+    """matmul(x, reshape(y, s)) = reshape(matmul(reshape(x, t), y), …), when s only regroups the
+    batch axes, and t has those of y; also with the operands swapped"""
+    after, before = matmul(x, reshape(y, s)), matmul(reshape(y, s), x)
+    t = in_batches_of(x.type, y.type, s)
+    return both(
+        rewrites(after, reshape(matmul(reshape(x, t), y), Shape(after.type.shape))),
+        rewrites(before, reshape(matmul(y, reshape(x, t)), Shape(before.type.shape))),
+    )
+
+
 def _cut_axes(shape: tuple[Dim, ...], slices: Slices) -> list[int]:
     """Axes that `slices` does not leave whole."""
     whole = zip(shape, slices.sizes, slices.steps, strict=True)
@@ -367,4 +390,32 @@ def reshape_out_of_concat(x: Tensor, y: Tensor, s: Shape, t: Shape, axis: Axis) 
             concat(x, y, concat_axis_under_reshape(x.type, y.type, s, t, axis)),
             Shape(concat(reshape(x, s), reshape(y, t), axis).type.shape),
         ),
+    )
+
+
+@attribute_function
+def part_beside(x: TensorType, s: Shape, other: TensorType, axis: Axis) -> Shape:
+    """The shape of x, but as long as `other` along what is axis `axis` of reshape(x, s)."""
+    wide, others = ([n for n in dims if n != 1] for dims in (x.shape, s.dims))
+    refuse_unless(wide == others, "not only axes of extent 1 come and go")
+    at = matched_axes(s.dims, x.shape, [axis.index])
+    return Shape(replace_axis(x.shape, at, [other.shape[axis.index]]))
+
+
+@attribute_function
+def axis_before(x: TensorType, s: Shape, axis: Axis) -> Axis:
+    """The axis of x that is axis `axis` of reshape(x, s)."""
+    (at,) = matched_axes(s.dims, x.shape, [axis.index])
+    return Axis(at)
+
+
+@rule
+def reshape_out_of_concat_part(x: Varying, y: Tensor, s: Shape, axis: Axis) -> Law:
+    """concat(reshape(x, s), y, axis) = reshape(concat(x, reshape(y, t), axis'), …), when s only
+    brings axes of extent 1 or takes them away; also with the parts swapped"""
+    before, after = concat(reshape(x, s), y, axis), concat(y, reshape(x, s), axis)
+    other, at = reshape(y, part_beside(x.type, s, y.type, axis)), axis_before(x.type, s, axis)
+    return both(
+        rewrites(before, reshape(concat(x, other, at), Shape(before.type.shape))),
+        rewrites(after, reshape(concat(other, x, at), Shape(after.type.shape))),
     )

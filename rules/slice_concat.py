@@ -11,6 +11,7 @@ from satura.rewrite.language.conditions import has_value
 from satura.rewrite.language.dsl import (
     Law,
     Tensor,
+    Varying,
     attribute_function,
     both,
     family,
@@ -19,7 +20,16 @@ from satura.rewrite.language.dsl import (
     rule,
 )
 from satura.rewrite.language.families import Elementwise, Operands
-from satura.rewrite.language.terms import binary, broadcast, concat, reduce, slice_
+from satura.rewrite.language.terms import (
+    binary,
+    broadcast,
+    concat,
+    constant,
+    gather,
+    reduce,
+    reshape,
+    slice_,
+)
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
@@ -29,6 +39,7 @@ from satura.rewrite.types.attributes import (
     Slices,
     refuse_unless,
 )
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import Dim, known_at_least
 from satura.rewrite.types.tensor_type import TensorType
 from satura.rules.axis_groups import replace_axis
@@ -175,6 +186,37 @@ def concat_into_slices(
     return both(
         rewrites(concat(binary(f, first, y), binary(f, second, z), axis), binary(f, joined, rest)),
         rewrites(concat(binary(f, y, first), binary(f, z, second), axis), binary(f, rest, joined)),
+    )
+
+
+@attribute_function
+def slices_at(type_: TensorType, value: Constant, axis: Axis) -> Slices:
+    """What takes the slices along `axis` whose indices are the elements of `value`, in order."""
+    at, extent = axis.index, type_.shape[axis.index]
+    indices = [n + extent if n < 0 else n for n in value.array.ravel().tolist()]
+    refuse_unless(len(indices) > 0, "nothing is taken")
+    step = indices[1] - indices[0] if len(indices) > 1 else 1
+    refuse_unless(isinstance(step, int) and step != 0, "the first step is not a number but 0")
+    assert isinstance(step, int)
+    for number, index in enumerate(indices):
+        refuse_unless(index == indices[0] + number * step, "the steps differ")
+    for end in (indices[0], indices[-1]):
+        inside = known_at_least(end, 0) and known_at_least(extent - 1 - end, 0)
+        refuse_unless(inside, "an index may be outside")
+    rank = type_.rank
+    return Slices(
+        replace_axis([0] * rank, [at], indices[:1]),
+        replace_axis(type_.shape, [at], [len(indices)]),
+        tuple(step if place == at else 1 for place in range(rank)),
+    )
+
+
+@rule
+def gather_of_even_steps(x: Varying, value: Constant, axis: Axis) -> Law:
+    """gather(x, constant, axis) = reshape(slice(x, s)), when the constant counts in even steps"""
+    taken = gather(x, constant(value), axis)
+    return rewrites(
+        taken, reshape(slice_(x, slices_at(x.type, value, axis)), Shape(taken.type.shape))
     )
 
 

@@ -344,3 +344,24 @@ def transpose_past_reshape(x: Varying, p: Perm, shape: Shape) -> Law:
         reshape(transpose(x, p), shape),
         transpose(reshape(x, regrouped_source(x.type, p, shape)), regrouped_perm(x.type, p, shape)),
     )
+
+
+@attribute_function
+def regrouped_after(type_: TensorType, shape: Shape, perm: Perm) -> Perm:
+    """p' such that transpose(reshape(x, s), p) = reshape(transpose(x, p'), p(s))."""
+    refuse_unless(not moves_only_units(type_.with_shape(shape.dims), perm), "it is a reshape")
+    groups = blocks(type_.shape, shape.dims)
+    refuse_unless(any(len(mine) > 1 for mine, _ in groups), "the reshape merges nothing")
+    order = order_of_groups(perm.order, [theirs for _, theirs in groups])
+    refuse_unless(order[0] == 0, "the first axis moves")
+    return Perm(around_units(type_.shape, (axis for number in order for axis in groups[number][0])))
+
+
+@rule
+def reshape_out_of_transpose(x: Varying, s: Shape, p: Perm) -> Law:
+    """transpose(reshape(x, s), p) = reshape(transpose(x, p'), p(s)), when s merges axes, those that
+    it regroups stand side by side after p, too, and the first stay the first, as batches do"""
+    return rewrites(
+        transpose(reshape(x, s), p),
+        reshape(transpose(x, regrouped_after(x.type, s, p)), s.permuted(p)),
+    )

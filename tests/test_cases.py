@@ -98,6 +98,10 @@ class Cases(Builder):
         weight = self.transpose(self.weight(5, 4, 3, 3), (2, 3, 1, 0))
         return self.conv(x, weight, window)
 
+    def heads(self, x: int) -> int:
+        """[batch, row, head, …] to [batch, head, row, …]."""
+        return self.transpose(x, (0, 2, 1, 3))
+
     def wide(self) -> int:
         """A convolution's channels-last result of 6 channels."""
         return self.conv(self.tensor(1, 8, 8, 4), self.weight(3, 3, 4, 6), self.border(1))
@@ -340,6 +344,27 @@ CASES: dict[str, Case] = {
     ) >> (
         lambda b: b.matmul(b.tensor(8, 16), b.weight(16, 7, seed=1))
     ),
+    "M10 element of a vector that is a part": start(
+        lambda b: b.unary("relu", b.gather(
+            b.concat([b.tensor(4, 6), b.tensor(1, 6, name="y")], 0), b.constant(4, DType.I64), 0
+        ))
+    ) >> (
+        lambda b: b.unary("relu", b.reshape(b.tensor(1, 6, name="y"), (6,)))
+    ),
+    "M10 sums of every other row from the last": start(
+        lambda b: b.gather(
+            b.reduce("sum", b.tensor(5, 600), (1,)), b.constant((-1, -3, -5), DType.I64), 0
+        )
+    ) >> (
+        lambda b: b.reduce("sum", b.slice(b.tensor(5, 600), (4, 0), (3, 600), (-2, 1)), (1,))
+    ),
+    "M10 rows in uneven steps stay gathered": start(
+        lambda b: b.gather(
+            b.reduce("sum", b.tensor(5, 600), (1,)), b.constant((-1, -3, -4), DType.I64), 0
+        )
+    ) | (
+        lambda b: b.reduce("sum", b.slice(b.tensor(5, 600), (4, 0), (3, 600), (-2, 1)), (1,))
+    ),
     "M11 slice, expand": start(
         lambda b: b.reshape(b.cut(b.tensor(2, 16, 5), 2, 1, 3), (2, 4, 4, 2))
     ) >> (
@@ -350,6 +375,26 @@ CASES: dict[str, Case] = {
     ) >> (
         lambda b: b.concat(
             [b.reshape(b.tensor(50), (5, 10)), b.reshape(b.tensor(50, name="y"), (5, 10))], 0
+        )
+    ),
+    "M12 what is stacked is read where it is stored": start(
+        lambda b: (
+            b.matmul(
+                b.concat([b.reshape(b.tensor(1, 4, 9, 32), (4, 9, 32)),
+                          b.tensor(4, 9, 32, name="y")], 2),
+                b.tensor(4, 64, 9, name="v"),
+            ),
+            b.concat([b.reshape(3, (1, 4, 9, 64)), b.tensor(1, 4, 9, 64, name="z")], 0),
+        )
+    ) >> (
+        lambda b: (
+            b.matmul(
+                b.reshape(b.concat([b.tensor(1, 4, 9, 32),
+                                    b.reshape(b.tensor(4, 9, 32, name="y"), (1, 4, 9, 32))], 3),
+                          (4, 9, 64)),
+                b.tensor(4, 64, 9, name="v"),
+            ),
+            b.concat([3, b.tensor(1, 4, 9, 64, name="z")], 0),
         )
     ),
     "M13 three parts, expand another axis": start(
@@ -470,6 +515,49 @@ CASES: dict[str, Case] = {
         lambda b: b.narrow(b.reshape(
             b.less_the_largest(b.reshape(b.wide(), (1, 8, 8, 3, 2)), (1, 2, 3)), (1, 8, 8, 6)
         ))
+    ),
+    "M20 heads merged with batches": start(
+        lambda b: b.matmul(
+            b.reshape(b.heads(b.tensor(2, 5, 3, 4)), (6, 5, 4)),
+            b.transpose(b.reshape(b.heads(b.tensor(2, 5, 3, 4, name="y")), (6, 5, 4)), (0, 2, 1)),
+        )
+    ) >> (
+        lambda b: b.reshape(b.matmul(
+            b.heads(b.tensor(2, 5, 3, 4)), b.transpose(b.tensor(2, 5, 3, 4, name="y"), (0, 2, 3, 1))
+        ), (6, 5, 5))
+    ),
+    "M20 heads in the place of rows stay apart": start(
+        lambda b: b.matmul(
+            b.reshape(b.heads(b.tensor(2, 5, 3, 4)), (6, 5, 4)),
+            b.transpose(b.reshape(b.heads(b.tensor(2, 5, 3, 4, name="y")), (6, 5, 4)), (0, 2, 1)),
+        )
+    ) | (
+        lambda b: b.reshape(b.matmul(
+            b.reshape(b.tensor(2, 5, 3, 4), (2, 3, 5, 4)),
+            b.transpose(b.tensor(2, 5, 3, 4, name="y"), (0, 2, 3, 1)),
+        ), (6, 5, 5))
+    ),
+    "M22 each key serves a group of queries": start(
+        lambda b: b.matmul(b.tensor(2, 6, 5, 4), b.transpose(b.reshape(b.broadcast(
+            b.reshape(b.tensor(2, 3, 7, 4, name="y"), (2, 3, 1, 7, 4)), (2, 3, 2, 7, 4)
+        ), (2, 6, 7, 4)), (0, 1, 3, 2)))
+    ) >> (
+        lambda b: b.reshape(b.matmul(b.reshape(b.tensor(2, 6, 5, 4), (2, 3, 2, 5, 4)), b.broadcast(
+            b.transpose(
+                b.reshape(b.tensor(2, 3, 7, 4, name="y"), (2, 3, 1, 7, 4)), (0, 1, 2, 4, 3)
+            ), (2, 3, 2, 4, 7),
+        )), (2, 6, 5, 7))
+    ),
+    "M22 keys that alternate serve no group": start(
+        lambda b: b.matmul(b.tensor(2, 6, 5, 4), b.transpose(b.reshape(b.broadcast(
+            b.reshape(b.tensor(2, 3, 7, 4, name="y"), (2, 1, 3, 7, 4)), (2, 2, 3, 7, 4)
+        ), (2, 6, 7, 4)), (0, 1, 3, 2)))
+    ) | (
+        lambda b: b.reshape(b.matmul(b.reshape(b.tensor(2, 6, 5, 4), (2, 3, 2, 5, 4)), b.broadcast(
+            b.transpose(
+                b.reshape(b.tensor(2, 3, 7, 4, name="y"), (2, 3, 1, 7, 4)), (0, 1, 2, 4, 3)
+            ), (2, 3, 2, 4, 7),
+        )), (2, 6, 5, 7))
     ),
 }  # fmt: skip
 
