@@ -26,6 +26,7 @@ from satura.rewrite.language.dsl import (
 from satura.rewrite.language.terms import (
     binary,
     broadcast,
+    cast,
     gather,
     pad,
     reshape,
@@ -284,7 +285,18 @@ def test_symbolic_counterexamples_name_their_sizes() -> None:
     assert found is not None and set(found.sizes) <= {"n", "m"} and found.sizes
 
 
-@pytest.mark.parametrize("wrong", deep_but([drop_a_term], [*WRONG, careless, swell]), ids=name_of)
+@rule
+def negated(x: Tensor, y: Tensor, d: DType) -> Law:
+    """-d(x) * y = d(x) * y of bf16: both the type of y and that of x are not NumPy's"""
+    cast_x = cast(x, d)
+    of_bf16 = (d == DType.BF16) & (x.type.dtype == DType.U4)
+    return rewrites(binary("mul", unary("neg", cast_x), y), binary("mul", cast_x, y), of_bf16)
+
+
+PASTED = deep_but([drop_a_term, negated], [*WRONG, careless, swell, negated])
+
+
+@pytest.mark.parametrize("wrong", PASTED, ids=name_of)
 def test_a_pasted_counterexample_shows_both_sides(wrong: Rule, tmp_path: Path) -> None:
     found = report_of(wrong).counterexample
     assert found is not None

@@ -122,9 +122,10 @@ def arg_reduce(x: TensorType, f: ReduceFn, axis: Axis, last: Count) -> TensorTyp
 
     The axis has elements where the result has any.
     NaN wins. Of several NaN, or else of equal elements, the first one counts, or the last one where
-    `last` is 1.
+    `last` is 1, and not 0.
     """
     refuse_unless(f.name in SELECTIONS and 0 <= axis.index < x.rank, "wrong f or axis")
+    refuse_unless(last.value in (0, 1), f"last is {last}, and not 0 or 1")
     shape = tuple(1 if i == axis.index else n for i, n in enumerate(x.shape))
     refuse_unless(x.shape[axis.index] != 0 or 0 in shape, "the axis is empty")
     return TensorType(DType.I64, shape)
