@@ -41,6 +41,7 @@ from satura.rewrite.check.extremes import (
 )
 from satura.rewrite.check.in_egraph import examine_saturated
 from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.lifted import of_more_axes
 from satura.rewrite.check.neighbours import neighbours
 from satura.rewrite.check.refute import first_failure
 from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
@@ -171,6 +172,7 @@ def _extremes(
     """Instances of one direction that its draws leave out, and neighbours of what fired."""
     direction, found = firings.direction, [*firings.found.values()]
     yield from of_high_rank(direction, seed, scale)
+    yield from of_more_axes(direction, found, seed, scale)
     yield from of_equal_extents(direction, seed, squares)
     yield from of_large_extents(direction, found, seed, scale)
     yield from of_small_extents(direction, found, seed, scale)
