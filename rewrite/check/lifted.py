@@ -111,13 +111,13 @@ def _with_axis(value: Attribute, rank: int, at: int, extent: int, random: Random
             )
         case Window() if value.rank in (rank, rank - 2):
             place = at if value.rank == rank else at - 1  # the images' number is before it
-            size, stride, dilation, lo, hi = _taps(value, random)
+            size, stride, dilation, before, behind = _taps(value, random)
             return Window(
                 _with(value.sizes, place, size),
                 _with(value.strides, place, stride),
                 _with(value.dilations, place, dilation),
-                _with(value.lo, place, lo),
-                _with(value.hi, place, hi),
+                _with(value.lo, place, before),
+                _with(value.hi, place, behind),
                 value.fill,
             )
     return value

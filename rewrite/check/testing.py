@@ -43,6 +43,7 @@ from satura.rewrite.check.in_egraph import examine_saturated
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.lifted import of_more_axes
 from satura.rewrite.check.neighbours import neighbours
+from satura.rewrite.check.plain_constants import of_plain_constants
 from satura.rewrite.check.refute import first_failure
 from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
 from satura.rewrite.check.shrink import smallest
@@ -173,6 +174,7 @@ def _extremes(
     direction, found = firings.direction, [*firings.found.values()]
     yield from of_high_rank(direction, seed, scale)
     yield from of_more_axes(direction, found, seed, scale)
+    yield from of_plain_constants(direction, seed, scale)
     yield from of_equal_extents(direction, seed, squares)
     yield from of_large_extents(direction, found, seed, scale)
     yield from of_small_extents(direction, found, seed, scale)
