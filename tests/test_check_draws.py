@@ -33,8 +33,10 @@ from satura.rewrite.language.terms import (
     transpose,
     unary,
 )
+from satura.rewrite.ops import reductions
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
@@ -1056,3 +1058,22 @@ def test_only_a_right_side_beyond_any_memory_is_a_mistake() -> None:
     part = build.program({"left": x, "right": build.broadcast(x, (1 << 41,))})
     with pytest.raises(UncomputableError, match="would be a f32"):
         disagreement(part, {"x": np.zeros(1, np.float32)}, exact=True)
+
+
+@pytest.mark.parametrize("f", ["max", "min"])
+def test_long_extents_are_reduced_in_few_steps(f: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check draws extents of 140,001: a step for each element took all its time."""
+    steps: list[str] = []
+    step = reductions.combine
+    monkeypatch.setattr(reductions, "combine", lambda f, a, b: (steps.append(f), step(f, a, b))[1])
+    for values in ([0.0, -0.0, 1.0, np.nan], [-0.0, 0.0], [np.inf], []):
+        x = np.array(values * 5000, np.float32)[None]
+        build = Builder()
+        operand = build.input("x", DType.F32, x.shape)
+        program = build.program({"y": build.reduce(f, operand, [1])})
+        expected = reductions.reduction_identity(f, DType.F32)
+        for value in values:
+            expected = step(f, expected, np.float32(value))
+        found = interpret(program, {"x": x})["y"]
+        assert found.shape == (1, 1) and found.tobytes() == np.asarray(expected).tobytes()
+    assert len(steps) < 60
