@@ -234,6 +234,26 @@ def test_a_wrong_rule_is_refuted(wrong: Rule) -> None:
     assert report.reason in str(report) and report.rule in str(report)
 
 
+@rule
+def at_an_axis(x: Tensor, i: Tensor, axis: Axis) -> Law:
+    """x[i] = x where the extent is 1, with the axis in the place of its index"""
+    is_unit = x.type.shape[axis] == 1  # type: ignore[call-overload]
+    return rewrites(gather(x, i, axis), x, is_unit)
+
+
+@rule
+def negative_pad(x: Tensor, v: Tensor, p: Padding) -> Law:
+    """pad(x, p) = pad(x, -p): a padding has no negative"""
+    return rewrites(pad(x, v, p), pad(x, v, -p))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("mistaken", [at_an_axis, negative_pad], ids=name_of)
+def test_an_expression_without_meaning_fails_and_refutes_nothing(mistaken: Rule) -> None:
+    report = check(mistaken)
+    assert report.verdict == "failed" and not report.is_sound and report.counterexample is None
+    assert "TypeError: " in report.reason and "no such operator or field" in report.reason
+
+
 REASONS = {
     careless: "IndexError",
     meddle: "changes its arguments, which were x = f32[1, 1], p = [1, 0]",
