@@ -287,6 +287,30 @@ def test_counterexamples_are_small(wrong: Rule) -> None:
     assert larger is not None and length(found.program) <= length(larger.program) + len("-")
 
 
+@rule
+def to_bool(x: Tensor) -> Law:
+    """bool(x) = not (x == 0): not where nothing computes with x"""
+    return rewrites(cast(x, DType.BOOL), unary("not", binary("eq", x, 0)))
+
+
+def test_what_only_rare_types_refute_is_small_too() -> None:
+    found = report_of(to_bool).counterexample
+    assert found is not None and found.bindings["x"].endswith("[]")
+
+
+@pytest.mark.deep
+def test_integers_that_are_seldom_drawn_are_few() -> None:
+    found = report_of(compare_as_floats).counterexample
+    assert found is not None and found.bindings["x"].endswith("[]")
+
+
+@rule
+def compare_as_floats(x: Tensor, y: Tensor) -> Law:
+    """f32(x) < f32(y) = x < y: not for two large neighbours"""
+    left = binary("lt", cast(x, DType.F32), cast(y, DType.F32))
+    return rewrites(left, binary("lt", x, y), x.type.dtype == DType.I32)
+
+
 def length(program: str) -> int:
     """Letters of a program, whatever its element types are called."""
     return len(re.sub(r"[a-zA-Z]+\d+\b|\.0\b", "", program))
