@@ -31,6 +31,10 @@ class RuleError(SaturaError):
     """A rewrite rule that is wrong at its definition or refuted by a check."""
 
 
+class ExpressionError(RuleError):
+    """An expression of a rule that has no meaning, such as a shape at an Axis, not at its index."""
+
+
 class OpError(SaturaError):
     """An op declaration that is not well formed, or whose formula differs from its reference."""
 

@@ -26,6 +26,7 @@ from satura.rewrite.language.dsl import (
 from satura.rewrite.language.terms import (
     binary,
     broadcast,
+    cast,
     gather,
     pad,
     reshape,
@@ -233,6 +234,26 @@ def test_a_wrong_rule_is_refuted(wrong: Rule) -> None:
     assert report.reason in str(report) and report.rule in str(report)
 
 
+@rule
+def at_an_axis(x: Tensor, i: Tensor, axis: Axis) -> Law:
+    """x[i] = x where the extent is 1, with the axis in the place of its index"""
+    is_unit = x.type.shape[axis] == 1  # type: ignore[call-overload]
+    return rewrites(gather(x, i, axis), x, is_unit)
+
+
+@rule
+def negative_pad(x: Tensor, v: Tensor, p: Padding) -> Law:
+    """pad(x, p) = pad(x, -p): a padding has no negative"""
+    return rewrites(pad(x, v, p), pad(x, v, -p))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("mistaken", [at_an_axis, negative_pad], ids=name_of)
+def test_an_expression_without_meaning_fails_and_refutes_nothing(mistaken: Rule) -> None:
+    report = check(mistaken)
+    assert report.verdict == "failed" and not report.is_sound and report.counterexample is None
+    assert "TypeError: " in report.reason and "no such operator or field" in report.reason
+
+
 REASONS = {
     careless: "IndexError",
     meddle: "changes its arguments, which were x = f32[1, 1], p = [1, 0]",
@@ -266,6 +287,31 @@ def test_counterexamples_are_small(wrong: Rule) -> None:
     assert larger is not None and length(found.program) <= length(larger.program) + len("-")
 
 
+@rule
+def to_bool(x: Tensor) -> Law:
+    """bool(x) = not (x == 0): not where nothing computes with x"""
+    return rewrites(cast(x, DType.BOOL), unary("not", binary("eq", x, 0)))
+
+
+def test_what_only_rare_types_refute_is_small_too() -> None:
+    found = report_of(to_bool).counterexample
+    assert found is not None and found.bindings["x"].endswith("[]")
+
+
+@pytest.mark.deep
+def test_integers_that_are_seldom_drawn_are_few() -> None:
+    found = report_of(compare_as_floats).counterexample
+    assert found is not None and found.bindings["x"].endswith("[]")
+
+
+@rule
+def compare_as_floats(x: Tensor, y: Tensor) -> Law:
+    """f32(x) < f32(y) = x < y: not for two large neighbours"""
+    left = binary("lt", cast(x, DType.F32), cast(y, DType.F32))
+    same = x.type.dtype == y.type.dtype
+    return rewrites(left, binary("lt", x, y), x.type.dtype.is_integer & same)
+
+
 def length(program: str) -> int:
     """Letters of a program, whatever its element types are called."""
     return len(re.sub(r"[a-zA-Z]+\d+\b|\.0\b", "", program))
@@ -284,7 +330,18 @@ def test_symbolic_counterexamples_name_their_sizes() -> None:
     assert found is not None and set(found.sizes) <= {"n", "m"} and found.sizes
 
 
-@pytest.mark.parametrize("wrong", deep_but([drop_a_term], [*WRONG, careless, swell]), ids=name_of)
+@rule
+def negated(x: Tensor, y: Tensor, d: DType) -> Law:
+    """-d(x) * y = d(x) * y of bf16: both the type of y and that of x are not NumPy's"""
+    cast_x = cast(x, d)
+    of_bf16 = (d == DType.BF16) & (x.type.dtype == DType.U4)
+    return rewrites(binary("mul", unary("neg", cast_x), y), binary("mul", cast_x, y), of_bf16)
+
+
+PASTED = deep_but([drop_a_term, negated], [*WRONG, careless, swell, negated])
+
+
+@pytest.mark.parametrize("wrong", PASTED, ids=name_of)
 def test_a_pasted_counterexample_shows_both_sides(wrong: Rule, tmp_path: Path) -> None:
     found = report_of(wrong).counterexample
     assert found is not None
@@ -337,7 +394,7 @@ def test_a_sound_rule_is_tested_and_where_possible_proved() -> None:
     entry = DEFAULT["drop_identity_transpose"]
     assert check(entry, attempts=200).verdict == "tested"
     proved = check(entry, attempts=200, proof_steps=40_000)
-    assert proved.verdict == "proved" and proved.proof
+    assert (proved.verdict, proved.proof) == ("proved", "for all sizes at ranks 0 to 4")
     rounded = check(DEFAULT["multiply_by_reciprocal"], attempts=600, proof_steps=40_000)
     assert rounded.verdict == "tested" and rounded.proof
 

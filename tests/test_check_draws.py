@@ -33,8 +33,10 @@ from satura.rewrite.language.terms import (
     transpose,
     unary,
 )
+from satura.rewrite.ops import reductions
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
@@ -51,7 +53,7 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import SymbolicDim, static, symbol, symbols_of
-from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from satura.testing import check
 from tests.tiers import deep_but
 
@@ -1040,6 +1042,18 @@ def three_is_three() -> Law:
     return rewrites(unary("abs", extent(Shape((3,)))), extent(Shape((3,))))
 
 
+@rule
+def multiply_by_part(x: Tensor) -> Law:
+    """x * 1.5 = 1.5 * x of integers: none has 1.5"""
+    return rewrites(binary("mul", x, 1.5), binary("mul", 1.5, x), x.type.dtype.is_integer)
+
+
+def test_a_float_beside_integers_is_named() -> None:
+    report = check(multiply_by_part, attempts=300)
+    assert report.verdict == "vacuous"
+    assert "1.5 is an element of floats only" in report.reason
+
+
 def test_a_law_on_a_known_extent_alone_is_vacuous() -> None:
     assert check(three_is_three, attempts=60).verdict == "vacuous"
 
@@ -1056,3 +1070,27 @@ def test_only_a_right_side_beyond_any_memory_is_a_mistake() -> None:
     part = build.program({"left": x, "right": build.broadcast(x, (1 << 41,))})
     with pytest.raises(UncomputableError, match="would be a f32"):
         disagreement(part, {"x": np.zeros(1, np.float32)}, exact=True)
+
+
+@pytest.mark.parametrize("f", ["max", "min"])
+def test_long_extents_are_reduced_in_few_steps(f: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check draws extents of 140,001: a step for each element took all its time."""
+    steps: list[str] = []
+    step = reductions.combine
+
+    def counted(f: str, a: Array, b: Array) -> Array:
+        steps.append(f)
+        return step(f, a, b)
+
+    monkeypatch.setattr(reductions, "combine", counted)
+    for values in ([0.0, -0.0, 1.0, np.nan], [-0.0, 0.0], [np.inf], []):
+        x = np.array(values * 5000, np.float32)[None]
+        build = Builder()
+        operand = build.input("x", DType.F32, x.shape)
+        program = build.program({"y": build.reduce(f, operand, [1])})
+        expected = reductions.reduction_identity(f, DType.F32)
+        for value in values:
+            expected = step(f, np.asarray(expected), np.array(value, np.float32)).flat[0]
+        found = interpret(program, {"x": x})["y"]
+        assert found.shape == (1, 1) and found.tobytes() == np.asarray(expected).tobytes()
+    assert len(steps) < 60

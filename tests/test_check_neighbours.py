@@ -29,6 +29,7 @@ from satura.rewrite.types.attributes import Groups, Padding, Perm, Shape, Window
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import product
 from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rules import DEFAULT
 from satura.testing import check
 from tests.tiers import deep_but
 
@@ -172,6 +173,14 @@ def test_neighbours_fire_and_have_other_attributes(law: Rule) -> None:
     assert len(found) > 5
     assert all(map(fires, found))
     assert not {each.values for each in drawn} & {each.values for each in found}
+
+
+def test_flags_are_0_or_1_in_neighbours_too() -> None:
+    (direction,) = DEFAULT["transpose_past_arg_reduce"].directions
+    firings = Firings(direction)
+    firings.draw(Random(0), 20, 6000)
+    found = neighbours(direction, [*firings.found.values()], 0, 1)
+    assert {str(each.bindings["last"]) for each in found} == {"0", "1"}
 
 
 @pytest.mark.parametrize("other", [0.0, np.nan])

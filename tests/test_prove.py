@@ -107,7 +107,7 @@ def test_rule_of_the_book(name: str) -> None:
         assert proof.status == "open" and "no sizes are found for which" in proof.reason
     else:
         assert proof.is_proved, str(proof)
-        assert proof.ranks == (0, 1, 2)
+        assert (proof.ranks, proof.reason) == ((0, 1, 2), "for all sizes at ranks 0 to 2")
 
 
 @pytest.mark.parametrize(

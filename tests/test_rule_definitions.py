@@ -235,7 +235,10 @@ def test_any_file_of_python_will_do(tmp_path: Path, name: str, data: bytes) -> N
 @pytest.mark.parametrize(
     ("line", "advice"),
     [
-        ("Tenser", "did you mean 'Tensor'?"), ("reshape", "`from satura.language import reshape`"),
+        ("Tenser", "did you mean 'Tensor'?"),
+        ("later(1)\n\ndef later(): ...", "yet: what a law uses must be defined above it"),
+        ("later\n\nclass later: ...", "yet: what a law uses must be defined above it"),
+        ("reshape", "`from satura.language import reshape`"),
     ],
 )  # fmt: skip
 def test_names_that_are_not_there_are_corrected(tmp_path: Path, line: str, advice: str) -> None:

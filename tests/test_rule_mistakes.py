@@ -87,6 +87,7 @@ MISTAKES = [  # variables, law, and what is said of it
     ("x: Tensor", "rewrites(unary('rellu', x), x)", "no UnaryFn 'rellu'; did you mean 'relu'"),
     ("x: Tensor", "rewrites(unary('neg', x), unary(UnaryFn('negg'), x))",
      "no UnaryFn 'negg'; did you mean 'neg'"),
+    ("x: Tensor", "rewrites(unary('ngt', x), x)", "'ngt'; did you mean 'neg' or 'not'"),
     ("x: Tensor, axes: Axes", "rewrites(reduce('add', x, axes), x)",
      "no ReduceFn 'add'; there are sum, prod, max, min"),
     ("x: Tensor", "rewrites(transpose(x, (1, 0)), x)",

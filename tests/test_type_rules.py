@@ -8,6 +8,7 @@ import pytest
 
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.attributes import Axis, Count, ReduceFn
 from satura.rewrite.types.tensor_type import DType
 
 build = Builder()
@@ -38,6 +39,14 @@ MISFITS: dict[str, tuple[Callable[[], int], str]] = {
     "concat of two dtypes": (lambda: build.concat([X, INDICES], 0), "do not concatenate"),
     "gather": (lambda: build.gather(X, INDICES, 2), "out of range"),
     "gather by floats": (lambda: build.gather(X, X, 0), "indices are f32"),
+    "arg_reduce": (
+        lambda: build.add("arg_reduce", (X,), ReduceFn("max"), Axis(0), Count(2)),
+        "last is 2, and not 0 or 1",
+    ),
+    "first_places": (
+        lambda: build.add("first_places", (X,), Count(1), Count(-1)),
+        "largest is -1, and not 0 or 1",
+    ),
     "matmul": (lambda: build.matmul(X, Y), "inner extents"),
     "pool": (lambda: build.pool("max", X, build.window(DType.F32, (4, 1))), "does not fit"),
     "conv": (lambda: build.conv(IMAGE, KERNEL, WINDOW), "4 channels, 1 groups"),

@@ -93,7 +93,10 @@ def examine(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
         shown = [", ".join(map(str, answer)) for answer in (first, second)]
         reason = f"the attributes of the right side are once {shown[0]}, once {shown[1]}"
         return right_side_failure(instance, unstable_call(instance) or reason)
-    return _failure_if_changed(instance, before) or _compare(instance, exact, draw)
+    try:
+        return _failure_if_changed(instance, before) or _compare(instance, exact, draw)
+    except MemoryError as error:
+        raise MemoryError(f"{error or 'there is no more'}, for {instance}") from error
 
 
 def fingerprint(instance: Instance) -> Hashable:

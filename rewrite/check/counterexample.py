@@ -11,6 +11,7 @@ from satura.rewrite.language.dsl import Direction, Rule
 from satura.rewrite.language.terms import Known
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Program, ProgramBuilder
+from satura.rewrite.program.text import array_python
 from satura.rewrite.types.attributes import UserAttribute
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import Array
@@ -88,15 +89,9 @@ def _declarations(program: Program, rule: Rule) -> list[str]:
 def _program_text(program: Program, failure: Failure, arguments: Mapping[str, Array]) -> str:
     lines = [program.python(), "arguments = {"]
     for name, array in arguments.items():
-        lines.append(f"    {name!r}: {_array_text(array)},")
+        lines.append(f"    {name!r}: {array_python(array)},")
     lines += ["}", "results = interpret(program, arguments)"]
     lines += [f'print("{name:5}", results["{name}"].tolist())' for name, _ in program.outputs]
     if not failure.has_right:
         lines.append(f'print("right", {failure.reason!r})')
     return "\n".join(lines)
-
-
-def _array_text(array: Array) -> str:
-    if not any(array.tobytes()):
-        return f"np.zeros({array.shape}, {array.dtype.name!r})"
-    return f"np.array({array.tolist()!r}, {array.dtype.name!r}).reshape({array.shape})"

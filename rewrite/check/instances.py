@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
 from typing import cast
@@ -51,12 +51,13 @@ SHAPED = (Shape, Slices, Constant)  # attributes that seldom suit other extents
 class Instance:
     """A match of one direction's left side: a type per tensor and a value per attribute.
 
-    `seed` draws it again.
+    `seed` and `wish` draw it again, unless it was changed after that.
     """
 
     direction: Direction
     values: tuple[tuple[str, TensorType | Attribute], ...]
     seed: int
+    wish: Wish | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def bindings(self) -> dict[str, object]:
@@ -84,11 +85,17 @@ class Instance:
 
     @property
     def weight(self) -> float:
-        """The size of this instance as a counterexample; an extent of 0 counts more than 1."""
+        """The size of this instance as a counterexample; an extent of 0 counts more than 1, and
+        what is padded as much as what is there."""
         shapes = [type_.shape for type_ in self.types.values()]
         return sum(
             3.0 + len(shape) + sum(representative(dim, 9) or 1.5 for dim in shape)
             for shape in shapes
+        ) + sum(
+            abs(representative(dim, 9))
+            for _, value in self.values
+            if isinstance(value, Padding)
+            for dim in (*value.lo, *value.hi)
         )
 
     def add_variables(
@@ -209,6 +216,7 @@ def draw_from(
                 for name in direction.variables
             ),
             seed,
+            wish,
         )
         type_of(direction.left, instance.bindings)
     except (DrawError, Refuse):

@@ -8,6 +8,7 @@ from types import CodeType
 
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, Expression, Literal
+from satura.rewrite.language.numbers import scalar_like
 from satura.rewrite.ops.draw import EXTENTS
 from satura.rewrite.types.tensor_type import DType
 
@@ -24,6 +25,18 @@ def named_numbers(direction: Direction) -> tuple[Number, ...]:
     """
     named = (each for each in _literals(direction) if not isinstance(each, str))
     return tuple(dict.fromkeys(number for number in named if number not in (0, 1)))
+
+
+def float_numbers(direction: Direction) -> tuple[float, ...]:
+    """The floats that stand beside tensors in `direction`: these have to be of floats, too."""
+    found = (each for each in direction.expressions if isinstance(each, Apply))
+    numbers = (
+        each.arguments[0].value
+        for each in found
+        if each.function is scalar_like.__wrapped__  # type: ignore[attr-defined]
+        and isinstance(each.arguments[0], Literal)
+    )
+    return tuple(dict.fromkeys(each for each in numbers if isinstance(each, float)))
 
 
 def near_extents(named: Iterable[Number]) -> tuple[int, ...]:

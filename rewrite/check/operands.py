@@ -19,6 +19,7 @@ from satura.rewrite.ops.cells import ACTIVATIONS, ALPHA, BETA, FUNCTIONS, GATES,
 from satura.rewrite.ops.draw import EXTENTS, Draw, Drawn, Given, Types, is_concrete, reject_unless
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
 from satura.rewrite.ops.reductions import REDUCTIONS, SELECTIONS
+from satura.rewrite.ops.registry import size_of
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
@@ -34,6 +35,7 @@ from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, known_at_least, static
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 
+MOST_OF_A_CONSTANT = 1_000_000  # elements: the product of two long extents may have far more
 KEEPING_DRAWS = 0.1  # of windows, where the result's extents are those of the operand
 
 
@@ -277,7 +279,7 @@ def _plain_window(draw: Draw, rank: int, dtype: DType) -> Window:
 
 
 def _constant(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
-    reject_unless(is_concrete(result.shape))
+    reject_unless(is_concrete(result.shape) and size_of(result) <= MOST_OF_A_CONSTANT)
     return (), (given[0] or Constant(draw.array(result, moderate=False)),)
 
 

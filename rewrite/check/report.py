@@ -62,13 +62,14 @@ class DirectionReport:
 class RuleReport:
     """The verdict on a rule, and what it rests on.
 
-    - proved: it passed the property test and holds for all sizes, see `proof`;
+    - proved: it passed the property test and holds for all sizes at the ranks `proved`;
     - tested: it passed the property test;
     - vacuous: nothing spoke against it, but it fires too rarely, or a condition never changes;
     - refuted: it is wrong, see `counterexample`;
     - failed: its check did not come to an end.
 
-    `proved` are the ranks at which it is proved, and `hint` says what may be meant instead.
+    `proof` says what is proved, or why nothing is, `proved` at which ranks, and `hint` what may be
+    meant instead.
     `dtypes`, `ranks` and `dims` are what the tensors of its firings had: `dims` counts the firings
     with a dim 0, a dim 1, two equal, two coprime and with symbolic dims.
     """

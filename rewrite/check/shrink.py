@@ -14,7 +14,7 @@ import numpy as np
 
 from satura.rewrite.check.both_sides import Failure, UncomputableError, disagreement, examine
 from satura.rewrite.check.compare import is_finite, node_values
-from satura.rewrite.check.instances import Instance, draw_from
+from satura.rewrite.check.instances import NO_WISH, Instance, Wish, draw_from
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, DType
@@ -77,23 +77,31 @@ class _Search:
 
     def run(self) -> Failure:
         direction = self.instance.direction
-        for seed in range(REDRAWS):
-            drawn = draw_from(direction, Random(seed), seed)
-            if drawn is not None and drawn.weight < self.instance.weight:
-                self.accept(drawn)
+        dtypes = tuple(dict.fromkeys(type_.dtype for type_ in self.instance.types.values()))
+        alike = [Wish(dtypes=dtypes)] * any(dtype.is_narrow for dtype in dtypes)
+        for wish in (NO_WISH, *alike):
+            for seed in range(REDRAWS):
+                drawn = draw_from(direction, Random(seed), seed, wish)
+                if drawn is not None and drawn.weight < self.instance.weight:
+                    self.accept(drawn)
         source = Numbers(self.instance.seed)
-        draw_from(direction, source, self.instance.seed)
+        draw_from(direction, source, self.instance.seed, self.wish)
         numbers: list[float] | None = source.taken
         while numbers is not None:
             numbers = self.step(numbers)
         return self.best
+
+    @property
+    def wish(self) -> Wish:
+        """What the best instance was drawn by."""
+        return self.instance.wish or NO_WISH
 
     def step(self, numbers: list[float]) -> list[float] | None:
         """Simpler numbers whose instance fails as well; None where none are found."""
         size = (self.instance.weight, len(numbers), sum(numbers))
         for candidate in _simpler_numbers(numbers):
             source = Numbers.replay(candidate)
-            drawn = draw_from(self.instance.direction, source, self.instance.seed)
+            drawn = draw_from(self.instance.direction, source, self.instance.seed, self.wish)
             if drawn is None or (drawn.weight, len(source.taken), sum(source.taken)) >= size:
                 continue
             if self.accept(drawn):
@@ -105,7 +113,7 @@ class _Search:
     def accept(self, drawn: Instance) -> bool:
         """Whether the rule fails for `drawn`; small tensors need several values to show it."""
         floats = any(type_.dtype.is_float for type_ in drawn.types.values())
-        tries = SPECIALS[:2] if not floats else SPECIALS * 4 if drawn.weight <= TINY else SPECIALS
+        tries = SPECIALS * 4 if drawn.weight <= TINY else SPECIALS if floats else SPECIALS[:2]
         self.left -= 1
         for seed, share in enumerate(tries):
             found = examine(drawn, self.exact, Draw(Random(seed), specials=share))

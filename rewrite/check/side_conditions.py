@@ -21,7 +21,7 @@ from satura.rewrite.check.named_values import named_dtypes
 from satura.rewrite.check.report import DirectionReport
 from satura.rewrite.check.retyped import retyped
 from satura.rewrite.egraph.interner import content
-from satura.rewrite.errors import RuleError
+from satura.rewrite.errors import ExpressionError, RuleError
 from satura.rewrite.language.conditions import asks_for_value
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Expression
@@ -152,6 +152,8 @@ class Firings:
             answer = self.direction.compute(instance.bindings)
         except Refuse as refusal:
             self._count(refusal)
+        except ExpressionError:
+            raise
         except RuleError:
             self.broken = instance
         else:

@@ -41,13 +41,16 @@ from satura.rewrite.check.extremes import (
 )
 from satura.rewrite.check.in_egraph import examine_saturated
 from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.lifted import of_more_axes
+from satura.rewrite.check.named_values import float_numbers
 from satura.rewrite.check.neighbours import neighbours
+from satura.rewrite.check.plain_constants import of_plain_constants
 from satura.rewrite.check.refute import first_failure
 from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
 from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.check.unstable import unstable_call
-from satura.rewrite.errors import RuleError
+from satura.rewrite.errors import ExpressionError, RuleError
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.prove import STEPS, Proof, prove
@@ -96,7 +99,10 @@ def check(
     random = Random(seed)
     tried: list[Firings] = []
     coverage = Coverage()
-    failure = _first_failure(rule, random, attempts * scale, scale, tried, coverage)
+    try:
+        failure = _first_failure(rule, random, attempts * scale, scale, tried, coverage)
+    except ExpressionError as error:  # whatever the law says, this is not it
+        return RuleReport(rule.name, rule.place, "failed", reason=str(error))
     if failure is None:
         failure = _failure_at_extremes(rule, seed, attempts, scale, tried)
     report = RuleReport(
@@ -111,7 +117,8 @@ def check(
     if failure is not None:
         refuted = _refutation_report(rule, report, failure, shrink)
         return replace(refuted, hint=_hint(rule, seed, attempts, tried)) if rule.exact else refuted
-    reasons = [reason for direction in report.directions for reason in _gaps(direction)]
+    told = zip(report.directions, tried, strict=True)
+    reasons = [reason for each, of in told for reason in _gaps(each, float_numbers(of.direction))]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
     return add_proof(rule, report, proof_steps, shrink) if proof_steps else report
@@ -171,6 +178,8 @@ def _extremes(
     """Instances of one direction that its draws leave out, and neighbours of what fired."""
     direction, found = firings.direction, [*firings.found.values()]
     yield from of_high_rank(direction, seed, scale)
+    yield from of_more_axes(direction, found, seed, scale)
+    yield from of_plain_constants(direction, seed, scale)
     yield from of_equal_extents(direction, seed, squares)
     yield from of_large_extents(direction, found, seed, scale)
     yield from of_small_extents(direction, found, seed, scale)
@@ -215,8 +224,8 @@ def _instability(instance: Instance) -> Failure | None:
     return right_side_failure(instance, unstable_call(instance) or reason)
 
 
-def _gaps(direction: DirectionReport) -> Sequence[str]:
-    """Reasons why the instances of a direction say too little."""
+def _gaps(direction: DirectionReport, floats: Sequence[float]) -> Sequence[str]:
+    """Reasons why the instances of a direction, which has these `floats`, say too little."""
     gaps = [
         f"{direction.label}: the condition {text} was {answer} for all {count} instances"
         for text in direction.constant_conditions
@@ -230,6 +239,7 @@ def _gaps(direction: DirectionReport) -> Sequence[str]:
             f" instances; {FIRINGS} are needed: {_obstacle(direction)}; a check with --deep draws"
             " ten times as many",
         )
+        gaps += [f"{direction.label}: {number} is an element of floats only" for number in floats]
     return gaps
 
 

@@ -78,17 +78,18 @@ def call(
     """
     if not FORKS:
         return function(lambda text, seconds: None)
+    limit = memory or _half_of_memory()
     with TemporaryDirectory(prefix="satura-call-", ignore_cleanup_errors=True) as folder:
         # Python loses the exceptions of signals that come during a fork.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
-            child, reader = _start_child(function, memory, shared, folder)
+            child, reader = _start_child(function, limit, shared, folder)
             try:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
                 with reader:
                     doing, answer = _listen(reader, child, seconds, shared)
             finally:
-                end = _end_child(child)
+                end = _end_child(child, limit)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     answer = answer or end
@@ -113,7 +114,7 @@ class _ChildError(Exception):
 
 
 def _start_child(
-    function: Callable[[Doing], object], memory: int | None, shared: Sequence[object], folder: str
+    function: Callable[[Doing], object], memory: int, shared: Sequence[object], folder: str
 ) -> tuple[int, Connection]:
     """Start a child that computes `function`. Returns its number and the pipe to read from."""
     for stream in (sys.stdout, sys.stderr):
@@ -131,20 +132,20 @@ def _start_child(
             reader.close()
             _isolate(memory)
             tempfile.tempdir = folder  # what a killed child leaves there, its parent removes
-            _send_answer(function, writer, shared)
+            _send_answer(function, writer, shared, memory)
         finally:
             os._exit(1)
     return child, reader
 
 
 def _send_answer(
-    function: Callable[[Doing], object], writer: Connection, shared: Sequence[object]
+    function: Callable[[Doing], object], writer: Connection, shared: Sequence[object], memory: int
 ) -> NoReturn:
     """Send what `function` gives or raises, and end without any of the parent's clean-up."""
     try:
         answer = _Answer("value", function(lambda *message: writer.send_bytes(_pack(message))))
-    except MemoryError:
-        answer = _Answer("end", "ran out of memory")
+    except MemoryError as error:
+        answer = _Answer("end", f"{_out_of_memory(memory)}{f': {error}' if str(error) else ''}")
     except Exception as error:
         answer = _Answer("error", error, "".join(traceback.format_exception(error)))
     except BaseException as error:  # an exit or an interrupt must not end the parent
@@ -227,7 +228,16 @@ def _memory(process: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _end_child(child: int) -> _Answer:
+def _out_of_memory(memory: int) -> str:
+    return f"ran out of memory (the limit is {memory / (1 << 30):.3g} GiB beyond what was loaded)"
+
+
+def _half_of_memory() -> int:
+    """Half of the bytes that the machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _end_child(child: int, memory: int) -> _Answer:
     """Kill the child and what it started. Returns how it ended."""
     for kill in (os.killpg, os.kill):  # it may not have its group yet, or no more
         with suppress(ProcessLookupError, PermissionError):
@@ -238,12 +248,12 @@ def _end_child(child: int) -> _Answer:
     if status == -signal.SIGKILL:  # by the kernel, mostly, as what takes all memory
         return _Answer("end", "was killed (SIGKILL): it ran out of memory, perhaps")
     if status == -signal.SIGABRT:  # native code that gets no more
-        return _Answer("end", "ran out of memory")
+        return _Answer("end", _out_of_memory(memory))
     end = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
     return _Answer("end", f"ended its process ({end})")
 
 
-def _isolate(memory: int | None) -> None:
+def _isolate(memory: int) -> None:
     """Cut the child off from the parent's terminal, and limit what it may take."""
     os.setpgid(0, 0)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -257,8 +267,7 @@ def _isolate(memory: int | None) -> None:
     import resource  # only where there is a fork
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    limit = _memory(os.getpid()) + (memory or half)
+    limit = _memory(os.getpid()) + memory
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     with suppress(ValueError):  # it has a lower limit already
         resource.setrlimit(resource.RLIMIT_AS, (limit, hard))

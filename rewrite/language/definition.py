@@ -128,9 +128,7 @@ def reason_of(error: Exception, function: Callable[..., object]) -> str:
     if isinstance(error, NameError):
         known = [*_globals(function), *function.__code__.co_varnames]
         lines = "".join(linecache.getlines(function.__code__.co_filename))
-        if error.name and re.search(rf"^(def {error.name}\(|{error.name}\b.*=)", lines, re.M):
-            return f"{text} yet: what a law uses must be defined above it"
-        return text + name_advice(error.name or "", known)
+        return text + name_advice(error.name or "", known, lines)
     pattern = r"(?:unsupported|bad) operand type\S* for (?:unary )?(\S+): '(\w+)"
     operator = re.match(pattern, str(error))
     if operator and operator[1] in _OPS and hasattr(terms, operator[2]):
@@ -147,8 +145,10 @@ def reason_of(error: Exception, function: Callable[..., object]) -> str:
     return text
 
 
-def name_advice(name: str, known: Iterable[str]) -> str:
-    """Advice for a `name` that is not among the `known`."""
+def name_advice(name: str, known: Iterable[str], lines: str) -> str:
+    """Advice for a `name` that is not among the `known` when a file of these lines asks for it."""
+    if name and re.search(rf"^((async )?def|class) {name}\b|^{name}\b.*=", lines, re.M):
+        return " yet: what a law uses must be defined above it"
     if name in IMPORTED:
         return f"; add `from satura.language import {name}`"
     return suggestion(name, [*known, *IMPORTED])

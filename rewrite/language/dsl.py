@@ -42,7 +42,11 @@ What a law says:
   `equates(a, b)` works as long as each side names every variable somewhere outside computations.
   Where the two directions bind different variables, write `both(rewrites(…), rewrites(…))`.
 - Where a computation raises `Refuse`, the rule does not fire for these values. The condition
-  `has_value(x)` asks no more of x than that.
+  `has_value(x)` asks no more of x than that, where nothing on the right has it.
+- Where the left side matches and the conditions hold, the right side must have the same type and
+  a value: one that is ill typed, or that cannot be computed, refutes the law. So conditions say
+  all that the right side needs; `left.type == right.type`, of terms with names, leaves out where
+  types differ, and where the right side has none.
 - `@rule(reassociates=True)` marks a law that holds up to rounding; all others hold bit for bit.
 
 Bit for bit means:
@@ -65,8 +69,10 @@ Up to rounding means:
   0 * inf then.
 - Nothing is promised where a number overflows by a little in one computation and not in the other,
   where two terms overflow that would cancel, nor where a constant of the law makes a number
-  infinite. Tests are of ordinary numbers, and of those
-  that are too large or too small by far, all of one magnitude.
+  infinite; nor where only the order decides what overflows, as x·y does in (x·y)·z of two large
+  numbers and a tiny one, and y·z does not. Tests are of ordinary numbers, and of those that are too
+  large or too small by far, all of one magnitude: not of f16 in which a wider type was to hold what
+  is large in between.
 
 A law above many ops is a `@family`, see `families.py`: its parameters may be an op (`Elementwise`,
 `Arithmetic`, `Contraction`) and the op's operands (`Operands`, `Some` and `Others`, `Scalars`), and

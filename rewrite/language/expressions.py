@@ -13,6 +13,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
+from traceback import walk_tb
 from typing import NoReturn, ParamSpec, TypeVar, cast
 
 from satura.rewrite.language.mistakes import MistakeError, suggestion
@@ -131,6 +132,12 @@ class Apply(Expression):
             return _PREFIX[self.function] + _in_parentheses(self.arguments[0])
         name = getattr(self.function, "__name__", str(self.function))
         return f"{name}({', '.join(texts)})"
+
+
+def is_of_expression(error: Exception) -> bool:
+    """Whether an operator or a field of an expression raised it, and no function below."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    return bool(frames) and frames[-1].f_code is Apply.evaluate.__code__
 
 
 _INFIX: dict[Callable[..., object], str] = {

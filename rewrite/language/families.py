@@ -70,14 +70,18 @@ class Operands(Generic[X_co]):
 
 
 class Some(Operands[X_co]):
-    """Some operands of an op, each of the sort given, where `Others` are the others.
+    """Some operands of an op, at least one, each of the sort given, where `Others` are the others.
 
-    Every way to divide the operands is a rule of its own.
+    Every way to divide the operands is a rule of its own: `Some` as x and `Others` as y make the
+    rules `_xy` and `_yx` of a binary op, and none of an op with one operand.
     """
 
 
 class Others(Operands[X_co]):
-    """The operands of an op that are not in `Some`, each of the sort given; there may be none."""
+    """The operands of an op that are not in `Some`, at least one, each of the sort given.
+
+    There may be none for one of several parameters that are `Others`.
+    """
 
 
 def _type(operand: Term | Constant) -> TensorType:

@@ -12,13 +12,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from satura.rewrite.errors import RuleError, brief
+from satura.rewrite.errors import ExpressionError, RuleError, brief
 from satura.rewrite.language.expressions import (
     Apply,
     AttributeVariable,
     Expression,
     Literal,
     Values,
+    is_of_expression,
 )
 from satura.rewrite.language.mistakes import suggestion
 from satura.rewrite.language.terms import Application, ScalarTerm, Term, subterms
@@ -162,10 +163,10 @@ class Direction:
     def failure(self, error: Exception, values: Values) -> RuleError:
         """The RuleError for an exception that came out of a computation."""
         shown = ", ".join(f"{name} = {values[name]}" for name in self.inputs if name in values)
-        return RuleError(
-            f"rule '{self.label}' ({self.place}): {type(error).__name__}: {error} for {shown};"
-            " an attribute function must answer or raise Refuse"
-        )
+        text = f"rule '{self.label}' ({self.place}): {type(error).__name__}: {error} for {shown};"
+        if isinstance(error, TypeError | AttributeError) and is_of_expression(error):
+            return ExpressionError(f"{text} an attribute has no such operator or field")
+        return RuleError(f"{text} an attribute function must answer or raise Refuse")
 
     def __str__(self) -> str:
         conditions = f" if {', '.join(map(str, self.conditions))}" if self.conditions else ""

@@ -76,11 +76,24 @@ def _reduce(x: Array, f: ReduceFn, axes: Axes) -> Array:
             return np.asarray(result).reshape(shape).astype(x.dtype)
     result = wide
     for axis in axes.indices:
-        total = np.full([1 if i == axis else n for i, n in enumerate(result.shape)], start)
-        for index in range(result.shape[axis]):
-            total = combine(f.name, total, np.take(result, [index], axis))
-        result = total
+        result = _selected(f.name, result, axis, start)
     return np.asarray(result).astype(x.dtype)
+
+
+def _selected(f: str, x: Array, axis: int, start: np.generic) -> Array:
+    """The max or min along an axis, which stays with extent 1; `start` where it is empty.
+
+    Neighbours are combined first: a long axis takes few steps, and what is chosen is the same.
+    """
+    if not x.shape[axis]:
+        return np.full([1 if i == axis else n for i, n in enumerate(x.shape)], start)
+    before = (slice(None),) * axis
+    while (extent := x.shape[axis]) > 1:
+        even = extent - extent % 2
+        first, second = (x[(*before, slice(i, even, 2))] for i in (0, 1))
+        rest = x[(*before, slice(even, extent))]
+        x = np.concatenate([combine(f, first, second), rest], axis)
+    return x
 
 
 @op(
@@ -122,9 +135,10 @@ def arg_reduce(x: TensorType, f: ReduceFn, axis: Axis, last: Count) -> TensorTyp
 
     The axis has elements where the result has any.
     NaN wins. Of several NaN, or else of equal elements, the first one counts, or the last one where
-    `last` is 1.
+    `last` is 1, and not 0.
     """
     refuse_unless(f.name in SELECTIONS and 0 <= axis.index < x.rank, "wrong f or axis")
+    refuse_unless(last.value in (0, 1), f"last is {last}, and not 0 or 1")
     shape = tuple(1 if i == axis.index else n for i, n in enumerate(x.shape))
     refuse_unless(x.shape[axis.index] != 0 or 0 in shape, "the axis is empty")
     return TensorType(DType.I64, shape)

@@ -9,7 +9,7 @@ from functools import cached_property
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.ops import REGISTRY, REPEATING, USER_OPS, Kind, Op
 from satura.rewrite.ops.registry import user_op
-from satura.rewrite.program.text import application_text, attribute_text, quote
+from satura.rewrite.program.text import application_text, array_python, attribute_text, quote
 from satura.rewrite.types.attributes import (
     Attribute,
     Count,
@@ -220,10 +220,7 @@ class Program:
 
 def _python(value: Attribute) -> str:
     if isinstance(value, Constant):
-        array = value.array
-        return (
-            f"Constant(np.array({array.tolist()!r}, {array.dtype.name!r}).reshape({array.shape}))"
-        )
+        return f"Constant({array_python(value.array)})"
     if isinstance(value, Scalar):
         return f"Scalar({value.dtype!r}, {value.bits!r})"
     return repr(value)

@@ -94,7 +94,9 @@ def arg_reduce(judge: Judge, x: Elements, f: ReduceFn, axis: Axis, last: Count) 
     others = [dim for axis, dim in enumerate(x.shape) if axis != at_axis]
     is_read = z3.And(*map(_has_elements, others))
     judge.always(z3.Implies(is_read, _has_elements(extent)), "the axis is empty")
-    heads = (number, x.dtype, formula(term_of(last.value)))
+    end = formula(term_of(last.value))
+    judge.always(z3.And(end >= 0, end <= 1), "last is not 0 or 1")
+    heads = (number, x.dtype, end)
 
     def at(index: Index) -> z3.ExprRef:
         def body(bound: Bound) -> z3.ExprRef:

@@ -67,7 +67,17 @@ def _search(rule: Rule, ranks: Sequence[int], steps: int) -> Proof:
     for direction in rule.directions:
         if direction.label not in witnessed:
             return Proof(rule.name, "open", (), f"no sizes are found for which {direction} fires")
-    return Proof(rule.name, "proved", tuple(proved), "for all sizes")
+    return Proof(rule.name, "proved", tuple(proved), f"for all sizes {_text(proved)}")
+
+
+def _text(ranks: Sequence[int]) -> str:
+    """The ranks in words: those of a proof follow one another, mostly."""
+    first, last = ranks[0], ranks[-1]
+    if first == last:
+        return f"at rank {last}"
+    if list(ranks) == [*range(first, last + 1)]:
+        return f"at ranks {first} to {last}"
+    return f"at ranks {', '.join(map(str, ranks))}"
 
 
 def _prove_somehow(

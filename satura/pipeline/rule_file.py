@@ -58,7 +58,7 @@ def _run(file: Path, path: str | Path) -> ModuleType:
     except BaseException as error:  # an exit, too, is the file's mistake
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, NameError):
-            reason += name_advice(error.name or "", vars(module))
+            reason += name_advice(error.name or "", vars(module), source.decode(errors="ignore"))
         raise RuleError(f"{_place(error, file)} cannot be run: {reason}") from error
     finally:
         sys.path.remove(str(file.parent))
