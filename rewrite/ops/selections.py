@@ -59,7 +59,8 @@ def _first_places(x: Array, count: Count, largest: Count) -> Array:
 @op(kind=Kind.ALONE, reference=_first_places, flops=lambda result, x, *_: size_of(x))
 def first_places(x: TensorType, count: Count, largest: Count) -> TensorType:
     """Where the `count` largest elements of each row of x are, the largest first; with `largest` 0,
-    and not 1, the smallest. Of equal ones the first comes first; a NaN is larger than all numbers."""
+    and not 1, the smallest. Of equal ones the first comes first; a NaN is larger than all numbers.
+    """
     refuse_unless(x.rank == 2, f"{x} has no rows")
     rows, extent = x.shape
     refuse_unless(count.value >= 0, f"{count} places")
