@@ -155,8 +155,7 @@ def reshape_past_reduce(f: ReduceFn, x: Varying, s: Shape, axes: Axes) -> Law:
     )
 
 
-@attribute_function
-def axes_merged_by(new: Shape, old: Shape, axes: Axes) -> Axes:
+def _merged(new: Shape, old: Shape, axes: Axes) -> list[int]:
     """The axes of a tensor of shape `old` that a reshape to `new` merges into `axes`."""
     merged: list[int] = []
     longest = 1
@@ -167,7 +166,13 @@ def axes_merged_by(new: Shape, old: Shape, axes: Axes) -> Axes:
             merged += theirs
             longest = max(longest, len(theirs))
     refuse_unless(longest > 1, "no reduced axis is merged")
-    return Axes(tuple(merged))
+    return merged
+
+
+@attribute_function
+def axes_merged_by(new: Shape, old: Shape, axes: Axes) -> Axes:
+    """The axes of a tensor of shape `old` that a reshape to `new` merges into `axes`."""
+    return Axes(tuple(_merged(new, old, axes)))
 
 
 @rule(reassociates=True)
@@ -181,10 +186,13 @@ def merging_reshape_past_reduce(f: ReduceFn, x: Varying, s: Shape, axes: Axes) -
 
 
 @attribute_function
-def with_ends_of_both(old: Shape, new: Shape) -> Shape:
-    """The shape whose axes are those of two shapes of as many elements, cut where either ends."""
+def with_ends_of_both(old: Shape, new: Shape, axes: Axes) -> Shape:
+    """The shape whose axes are those of two shapes of as many elements, cut where either ends.
+
+    Refuses unless some of them are merged into those of the new shape's `axes`.
+    """
     refuse_unless(0 not in (*old.dims, *new.dims), "the tensor is empty")
-    mine, theirs, axes = [*reversed(old.dims)], [*reversed(new.dims)], list[Dim]()
+    mine, theirs, ends = [*reversed(old.dims)], [*reversed(new.dims)], list[Dim]()
     while mine and theirs:
         one, other = mine.pop(), theirs.pop()
         axis = one if exact_quotient(other, one) is not None else other
@@ -193,22 +201,20 @@ def with_ends_of_both(old: Shape, new: Shape) -> Shape:
             refuse_unless(more is not None, f"{one} and {other} do not divide each other")
             if more is not None and more != 1:
                 rest.append(more)
-        axes.append(axis)
-    every, *given = [[dim for dim in dims if dim != 1] for dims in (axes, old.dims, new.dims)]
+        ends.append(axis)
+    every, *given = [[dim for dim in dims if dim != 1] for dims in (ends, old.dims, new.dims)]
     refuse_unless(every not in given, "one shape has the ends of both")
-    return Shape((*axes, *reversed(mine), *reversed(theirs)))
+    found = Shape((*ends, *reversed(mine), *reversed(theirs)))
+    _merged(new, found, axes)
+    return found
 
 
 @rule
 def refine_reduced_reshape(f: ReduceFn, x: Varying, s: Shape, axes: Axes) -> Law:
     """reduce(reshape(x, s), a) = reduce(reshape(reshape(x, u), s), a), where u has the ends of the
     axes of s and of x, and s merges axes of u into a"""
-    u = with_ends_of_both(Shape(x.type.shape), s)
-    return rewrites(
-        reduce(f, reshape(x, s), axes),
-        reduce(f, reshape(reshape(x, u), s), axes),
-        has_value(axes_merged_by(s, u, axes)),
-    )
+    u = with_ends_of_both(Shape(x.type.shape), s, axes)
+    return rewrites(reduce(f, reshape(x, s), axes), reduce(f, reshape(reshape(x, u), s), axes))
 
 
 @attribute_function
