@@ -397,31 +397,3 @@ def reshape_out_of_concat(x: Tensor, y: Tensor, s: Shape, t: Shape, axis: Axis) 
             Shape(concat(reshape(x, s), reshape(y, t), axis).type.shape),
         ),
     )
-
-
-@attribute_function
-def part_beside(x: TensorType, s: Shape, other: TensorType, axis: Axis) -> Shape:
-    """The shape of x, but as long as `other` along what is axis `axis` of reshape(x, s)."""
-    wide, others = ([n for n in dims if n != 1] for dims in (x.shape, s.dims))
-    refuse_unless(wide == others, "not only axes of extent 1 come and go")
-    at = matched_axes(s.dims, x.shape, [axis.index])
-    return Shape(replace_axis(x.shape, at, [other.shape[axis.index]]))
-
-
-@attribute_function
-def axis_before(x: TensorType, s: Shape, axis: Axis) -> Axis:
-    """The axis of x that is axis `axis` of reshape(x, s)."""
-    (at,) = matched_axes(s.dims, x.shape, [axis.index])
-    return Axis(at)
-
-
-@rule
-def reshape_out_of_concat_part(x: Varying, y: Tensor, s: Shape, axis: Axis) -> Law:
-    """concat(reshape(x, s), y, axis) = reshape(concat(x, reshape(y, t), axis'), …), when s only
-    brings axes of extent 1 or takes them away; also with the parts swapped"""
-    before, after = concat(reshape(x, s), y, axis), concat(y, reshape(x, s), axis)
-    other, at = reshape(y, part_beside(x.type, s, y.type, axis)), axis_before(x.type, s, axis)
-    return both(
-        rewrites(before, reshape(concat(x, other, at), Shape(before.type.shape))),
-        rewrites(after, reshape(concat(other, x, at), Shape(after.type.shape))),
-    )

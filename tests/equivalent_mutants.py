@@ -71,8 +71,6 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("matched_axes, off by one", "reshape_out_of_broadcast", ANY_UNIT),
     ("matched_axes, arithmetic", "reshape_out_of_concat", LAST),
     ("matched_axes, constant", "reshape_out_of_concat", LAST),
-    ("matched_axes, arithmetic", "reshape_out_of_concat_part", LAST),
-    ("matched_axes, constant", "reshape_out_of_concat_part", LAST),
     ("pads_other_axes, arguments swapped", "", SYMMETRIC),
     ("part_of_reshape, constant: 0 -> -1", "", "no part of a well-typed whole is negative"),
     ("part_of_reshape, operand dropped", "", "no part of a well-typed whole is negative"),

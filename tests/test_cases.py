@@ -377,26 +377,6 @@ CASES: dict[str, Case] = {
             [b.reshape(b.tensor(50), (5, 10)), b.reshape(b.tensor(50, name="y"), (5, 10))], 0
         )
     ),
-    "M12 what is stacked is read where it is stored": start(
-        lambda b: (
-            b.matmul(
-                b.concat([b.reshape(b.tensor(1, 4, 9, 32), (4, 9, 32)),
-                          b.tensor(4, 9, 32, name="y")], 2),
-                b.tensor(4, 64, 9, name="v"),
-            ),
-            b.concat([b.reshape(3, (1, 4, 9, 64)), b.tensor(1, 4, 9, 64, name="z")], 0),
-        )
-    ) >> (
-        lambda b: (
-            b.matmul(
-                b.reshape(b.concat([b.tensor(1, 4, 9, 32),
-                                    b.reshape(b.tensor(4, 9, 32, name="y"), (1, 4, 9, 32))], 3),
-                          (4, 9, 64)),
-                b.tensor(4, 64, 9, name="v"),
-            ),
-            b.concat([3, b.tensor(1, 4, 9, 64, name="z")], 0),
-        )
-    ),
     "M13 three parts, expand another axis": start(
         lambda b: b.reshape(
             b.concat([b.tensor(100, k, name=f"x{k}") for k in (50, 100, 5)], 1), (10, 10, 155)

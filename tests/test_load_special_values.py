@@ -10,7 +10,7 @@ from onnx import NodeProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import satura
-from satura.rewrite.errors import ModelError
+from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.program.interpreter import interpret
@@ -307,5 +307,5 @@ def test_ranges_without_end_are_named(position: int, bad: float) -> None:
     with pytest.raises(ModelError, match=reason):
         satura.load(make_model([proto], {}, numbers))
     given = make_model([proto], {name: [] for name in numbers})
-    with pytest.raises(ModelError, match=reason):
+    with pytest.raises(CallError, match=reason):
         satura.compile(given, threads=1).run(numbers)

@@ -214,7 +214,7 @@ def test_errors_name_what_is_missing() -> None:
 def test_a_call_whose_values_do_not_fit_is_refused(shape: tuple[int, int]) -> None:
     inputs: Inputs = {"x": ("n", "m"), "shape": Typed([2])}
     result = compiled(make_model([node("Reshape", "x shape")], inputs))
-    message = r"does not run with these arguments: .*\(Reshape\)"
+    message = r"no program can be made for this call: .*\(Reshape\)"
     for call in (result.run, result.bind, result.measure):
         with pytest.raises(CallError, match=message):
             call({"x": np.ones((2, 3), np.float32), "shape": np.array(shape)})

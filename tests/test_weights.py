@@ -16,7 +16,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 import satura
-from satura.errors import ModelError
+from satura.errors import CallError, ModelError
 from satura.rewrite.onnx import files
 from satura.rewrite.onnx.files import read_apart, read_model
 from satura.rewrite.onnx.outline import Outline, outline
@@ -143,7 +143,7 @@ def test_a_file_that_was_written_to_is_refused(tmp_path: Path, is_shorter: bool)
             file.seek(SMALLEST_REMADE)
             file.write(b"0000")
         os.utime(path, ns=(0, 0))  # clocks of file systems may be coarse
-    with pytest.raises(ModelError, match=r"model.onnx' has changed since it was loaded"):
+    with pytest.raises(CallError, match=r"model.onnx' has changed since it was loaded"):
         satura.compile(program).run(np.ones((1, EDGE), np.float32))
 
 

@@ -27,7 +27,7 @@ def refused(error: Exception) -> CallError:
     """The error of a call for which there is no program, for one of the `REFUSALS`."""
     if isinstance(error, ProgramError):
         return CallError(f"the program does not run at these sizes: {error}")
-    return CallError(f"the model does not run with these arguments: {error}")
+    return CallError(f"no program can be made for this call: {error}")
 
 
 class Runnable:

@@ -176,7 +176,8 @@ def _winograd(draw: Drawing) -> int:
 def _attention(draw: Drawing) -> int:
     build = draw.build
     heads, rows, keys, depth = draw.sizes((1, 8), (8, 600), (8, 600), (16, 80))
-    q, k, v = (draw.input(heads, *shape) for shape in ((rows, depth), (depth, keys), (keys, depth)))
+    q, k = draw.input(heads, rows, depth), draw.input(heads, depth, keys, right=True)
+    v = build.input(f"{draw.name}_values", draw.dtype, (heads, keys, depth))
     return build.attention(q, k, build.broadcast(draw.constant(1, 1, keys), (heads, rows, keys)), v)
 
 
