@@ -29,12 +29,8 @@ from satura.rewrite.language.terms import (
 from satura.rewrite.types.attributes import Axes, Shape
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType, TensorType
-
-
-@attribute_function
-def has_one_element(type_: TensorType) -> bool:
-    """Whether all axes have extent 1."""
-    return all(dim == 1 for dim in type_.shape)
+from satura.rules.algebra import unit_shape
+from satura.rules.quantised import is_one_number
 
 
 @rule(reassociates=True)
@@ -42,7 +38,7 @@ def scale_rows_of_matmul(x: Varying, y: Varying, c: Known, s: Shape) -> Law:
     """matmul(x, y) * broadcast(c) = matmul(x * broadcast(c), y), when c has one element"""
     scaled = binary("mul", x, broadcast(c, Shape(x.type.shape)))
     return rewrites(
-        binary("mul", matmul(x, y), broadcast(c, s)), matmul(scaled, y), has_one_element(c.type)
+        binary("mul", matmul(x, y), broadcast(c, s)), matmul(scaled, y), is_one_number(c.type)
     )
 
 
@@ -64,16 +60,10 @@ def no_bias(type_: TensorType) -> Scalar:
     return Scalar.of(0, type_.dtype)
 
 
-@attribute_function
-def one_element(type_: TensorType) -> Shape:
-    """The shape of one element at the type's rank."""
-    return Shape((1,) * type_.rank)
-
-
 @rule(reassociates=True)
 def stream_attention(q: Tensor, k: Varying, v: Tensor, axes: Axes, s: Shape) -> Law:
     """softmax(matmul(q, k)) times v = attention(q, k, 0, v), on f32"""
-    zeros = broadcast(reshape(scalar(no_bias(q.type)), one_element(q.type)), s)
+    zeros = broadcast(reshape(scalar(no_bias(q.type)), unit_shape(q.type)), s)
     return rewrites(
         matmul(softmax(matmul(q, k), axes, s), v),
         attention(q, k, zeros, v),

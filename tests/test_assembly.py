@@ -39,7 +39,7 @@ INSTRUCTIONS = {
     "doubles": ["sqrtpd", r"fmadd\w*pd"],
     "winograd": ["addps", "subps", "fmadd"], "softmax": ["addps", "divps"],
     "depthwise": ["fmadd"], "planar": ["fmadd"], "groups": ["fmadd"], "pool": ["pmaxsd"],
-    "places": ["pmaxsd"], "attention": ["addps", "divss", "fmadd"],
+    "places": ["pmaxsd"], "attention": ["addps", "fmadd"],
     "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "cvttps2dq"],
 }  # fmt: skip
 CALLS = re.compile(r"\t(?:call|bl)\w*\t(.*)")

@@ -17,6 +17,7 @@ from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT, EXACT
+from tests.tiers import deep_but
 from tests.trivial_scheduler import one_dispatch_per_node
 
 Floats = NDArray[np.float32]
@@ -128,8 +129,8 @@ def heads(turned_keys: bool, stacked: bool) -> tuple[Program, Drawn]:
     return build.program({"y": build.unary("relu", y)}), arrays
 
 
-@pytest.mark.parametrize("turned_keys", [False, True])
-@pytest.mark.parametrize("stacked", [False, True])
+@pytest.mark.parametrize("turned_keys", [True, pytest.param(False, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("stacked", [True, pytest.param(False, marks=pytest.mark.deep)])
 def test_heads_are_read_and_stored_where_they_lie(turned_keys: bool, stacked: bool) -> None:
     program, arrays = heads(turned_keys, stacked)
     schedule = fused(program)
@@ -148,7 +149,7 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
     np.testing.assert_array_equal(results[0], results[2])
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38])
+@pytest.mark.parametrize("value", deep_but([np.inf], [np.nan, np.inf, -np.inf, 3e38]))
 @pytest.mark.parametrize("name", ["q", "k", "b", "v"])
 def test_special_values_are_those_of_the_interpreter(name: str, value: float) -> None:
     """In the rows that see them, and in no others."""
