@@ -155,68 +155,6 @@ def reshape_past_reduce(f: ReduceFn, x: Varying, s: Shape, axes: Axes) -> Law:
     )
 
 
-def _merged(new: Shape, old: Shape, axes: Axes) -> list[int]:
-    """The axes of a tensor of shape `old` that a reshape to `new` merges into `axes`."""
-    merged: list[int] = []
-    longest = 1
-    for mine, theirs in blocks(new.dims, old.dims):
-        reduced = {axis in axes.indices for axis in mine}
-        refuse_unless(len(reduced) == 1, "a reduced axis is split")
-        if reduced == {True}:
-            merged += theirs
-            longest = max(longest, len(theirs))
-    refuse_unless(longest > 1, "no reduced axis is merged")
-    return merged
-
-
-@attribute_function
-def axes_merged_by(new: Shape, old: Shape, axes: Axes) -> Axes:
-    """The axes of a tensor of shape `old` that a reshape to `new` merges into `axes`."""
-    return Axes(tuple(_merged(new, old, axes)))
-
-
-@rule(reassociates=True)
-def merging_reshape_past_reduce(f: ReduceFn, x: Varying, s: Shape, axes: Axes) -> Law:
-    """reduce(reshape(x, s), a) = reshape(reduce(x, a'), s with 1 at a), when s merges the axes a'
-    of x into a"""
-    return rewrites(
-        reduce(f, reshape(x, s), axes),
-        reshape(reduce(f, x, axes_merged_by(s, Shape(x.type.shape), axes)), with_units_at(s, axes)),
-    )
-
-
-@attribute_function
-def with_ends_of_both(old: Shape, new: Shape, axes: Axes) -> Shape:
-    """The shape whose axes are those of two shapes of as many elements, cut where either ends.
-
-    Refuses unless some of them are merged into those of the new shape's `axes`.
-    """
-    refuse_unless(0 not in (*old.dims, *new.dims), "the tensor is empty")
-    mine, theirs, ends = [*reversed(old.dims)], [*reversed(new.dims)], list[Dim]()
-    while mine and theirs:
-        one, other = mine.pop(), theirs.pop()
-        axis = one if exact_quotient(other, one) is not None else other
-        for rest, dim in ((mine, one), (theirs, other)):
-            more = exact_quotient(dim, axis)
-            refuse_unless(more is not None, f"{one} and {other} do not divide each other")
-            if more is not None and more != 1:
-                rest.append(more)
-        ends.append(axis)
-    every, *given = [[dim for dim in dims if dim != 1] for dims in (ends, old.dims, new.dims)]
-    refuse_unless(every not in given, "one shape has the ends of both")
-    found = Shape((*ends, *reversed(mine), *reversed(theirs)))
-    _merged(new, found, axes)
-    return found
-
-
-@rule
-def refine_reduced_reshape(f: ReduceFn, x: Varying, s: Shape, axes: Axes) -> Law:
-    """reduce(reshape(x, s), a) = reduce(reshape(reshape(x, u), s), a), where u has the ends of the
-    axes of s and of x, and s merges axes of u into a"""
-    u = with_ends_of_both(Shape(x.type.shape), s, axes)
-    return rewrites(reduce(f, reshape(x, s), axes), reduce(f, reshape(reshape(x, u), s), axes))
-
-
 @attribute_function
 def in_batches_of(matrices: TensorType, others: TensorType, shape: Shape) -> Shape:
     """The shape of `matrices` in the batch axes of `others`, which `shape` regroups."""

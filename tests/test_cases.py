@@ -102,14 +102,6 @@ class Cases(Builder):
         """[batch, row, head, …] to [batch, head, row, …]."""
         return self.transpose(x, (0, 2, 1, 3))
 
-    def wide(self) -> int:
-        """A convolution's channels-last result of 6 channels."""
-        return self.conv(self.tensor(1, 8, 8, 4), self.weight(3, 3, 4, 6), self.border(1))
-
-    def narrow(self, x: int) -> int:
-        """A convolution of 6 channels."""
-        return self.conv(x, self.weight(3, 3, 6, 4, seed=1), self.border(1))
-
     def less_the_largest(self, x: int, axes: tuple[int, ...]) -> int:
         """x less the largest elements along `axes`, as normalisations take off means."""
         shape = tuple(map(static, self.type(x).shape))
@@ -477,24 +469,6 @@ CASES: dict[str, Case] = {
                 b.transpose(b.reshape(b.weight(36, 5), (4, 3, 3, 5)), (1, 2, 0, 3)), (36, 5)
             ),
         )
-    ),
-    "M19 groups of channels merged with space": start(
-        lambda b: b.narrow(b.last(b.reshape(
-            b.less_the_largest(b.reshape(b.first(b.wide()), (1, 2, 192)), (2,)), (1, 6, 8, 8)
-        )))
-    ) >> (
-        lambda b: b.narrow(b.reshape(
-            b.less_the_largest(b.reshape(b.wide(), (1, 8, 8, 2, 3)), (1, 2, 4)), (1, 8, 8, 6)
-        ))
-    ),
-    "M19 groups of neighbours are not every other one": start(
-        lambda b: b.narrow(b.last(b.reshape(
-            b.less_the_largest(b.reshape(b.first(b.wide()), (1, 2, 192)), (2,)), (1, 6, 8, 8)
-        )))
-    ) | (
-        lambda b: b.narrow(b.reshape(
-            b.less_the_largest(b.reshape(b.wide(), (1, 8, 8, 3, 2)), (1, 2, 3)), (1, 8, 8, 6)
-        ))
     ),
     "M20 heads merged with batches": start(
         lambda b: b.matmul(

@@ -16,7 +16,6 @@ EQUIVALENT = {
     "gather_biases_of_conv, swapped": "+ of two operands may be swapped",
     "gather_biases_of_matmul, swapped": "+ of two operands may be swapped",
     "without a.type.shape != ": "the condition only keeps the e-graph small",
-    "dims reversed in reshape(x, with_ends_of_both": "by way of any shape a reshape is the same",
     "another value for no_bias": "scores that all have as much more have the same softmax",
     "without keeps_products": "f16 products are rounded; tests/test_one_row.py shows what is lost",
 }
