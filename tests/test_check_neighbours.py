@@ -151,12 +151,13 @@ WRONG = [matmul_of_pads, conv_that_covers, max_of_pools, transposes_that_agree, 
 
 
 @pytest.mark.parametrize("seed", deep_but([0], range(3)))
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda each: each.name)
+@pytest.mark.parametrize("wrong", deep_but(WRONG[3:], WRONG), ids=lambda each: each.name)
 def test_laws_that_are_wrong_by_one_field_are_refuted(wrong: Rule, seed: int) -> None:
     report = check(wrong, seed, shrink=False)
     assert report.verdict == "refuted", str(report)
 
 
+@pytest.mark.deep
 def test_some_are_refuted_by_neighbours_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(testing, "neighbours", lambda *_: iter(()))
     verdicts = {wrong.name: check(wrong, shrink=False).verdict for wrong in WRONG}

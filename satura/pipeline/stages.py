@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 
 from satura.backend.lower.walk import LoweringError
 from satura.pipeline.models import Model, load
@@ -12,7 +13,7 @@ from satura.pipeline.rule_sets import Rules, is_ours, rule_set
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.egraph.saturate import Saturation
 from satura.rewrite.errors import ProgramError, RuleError
-from satura.rewrite.extract.candidates import Candidates
+from satura.rewrite.extract.candidates import Candidates, is_small
 from satura.rewrite.extract.choice_graph import Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import (
@@ -31,6 +32,7 @@ from satura.rewrite.system.garbage import without_collections
 
 _SMALL = 1500  # e-nodes: searching them takes less than half a second
 _ROUNDING = 1e-12  # sums in another order
+_VERY_CLOSE = 1.001  # times the best, of a large program: its search takes a share of the time
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ def _searches(
     """A search in the e-graph with the cheapest program that was met; in a small one as it was at
     the end, too: a short search may not have seen what it gained. And in that of the program as it
     was, unless what is computed there in any case costs as much: so rules make no program dearer.
+    Of a large program only where what was met there is about as cheap.
     """
     classes, last = saturation.best_classes, saturation.classes
     start, first = saturation.start, saturation.start_classes
@@ -125,7 +128,8 @@ def _searches(
         found.append(_searched(choices(last, cost)))
     if first not in (classes, last):
         best = min(met.seconds, *[schedule(*each).seconds for each in found])
-        if start.work < best:
+        close = inf if is_small(first) else _VERY_CLOSE
+        if start.work < best and start.seconds <= close * met.seconds:
             found.append(_searched(start.candidates(first, cost)))
     return found
 
