@@ -27,6 +27,7 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
         "pow_by_minus_half",
         "1/2 is 0 in integers: both sides are 1",
     ),
+    ("no_bias, constant: 0 -> ", "", "scores that all have as much more have the same softmax"),
     ("_ends, comparison: step > 0 -> step >= 0", "", "no step is 0"),
     ("_ends, constant: 0 -> -1", "", "no step is 0"),
     ("order_of_groups, constant: 0 -> -1", "", "last axes stand in the order of first ones"),
