@@ -28,7 +28,13 @@ from satura.backend.cache_lines import CACHE_LINE, whole_lines
 from satura.backend.contraction.emit import Epilogue
 from satura.backend.contraction.gathering import copied_panel_lines, slots
 from satura.backend.contraction.scratch import Layout
-from satura.backend.contraction.tile import Tile, lanes_of, panel_columns, tile_name
+from satura.backend.contraction.tile import (
+    Tile,
+    lanes_of,
+    microkernel_lines,
+    panel_columns,
+    tile_name,
+)
 from satura.backend.emit.text import INDENT, indent
 from satura.backend.jit.machine_code import KernelSource
 from satura.backend.lower.body import Argument
@@ -244,15 +250,8 @@ def _tile_lines() -> Iterator[str]:
 
 
 def _microkernels(tile: Tile, arguments: str) -> Iterator[str]:
-    """The call of the microkernel whose number of rows is that of the tile."""
-    for place, rows in enumerate(tile.rows):
-        last = place == len(tile.rows) - 1
-        indentation = "" if last and not place else INDENT
-        if not last:
-            yield f"{'elif' if place else 'if'} size > {rows - 1}:"
-        elif place:
-            yield "else:"
-        yield f"{indentation}{tile_name(rows, tile.vectors)}({arguments})"
+    names = [tile_name(rows, tile.vectors) for rows in tile.rows]
+    return microkernel_lines(tile, names, arguments)
 
 
 def _score_lines(tile: Tile) -> Iterator[str]:

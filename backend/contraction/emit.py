@@ -28,6 +28,7 @@ from satura.backend.contraction.gathering import (
 )  # fmt: skip
 from satura.backend.contraction.positions import advance, coordinates
 from satura.backend.contraction.spec import ContractionSpec, parameters
+from satura.backend.contraction.tile import microkernel_lines
 from satura.backend.emit.text import INDENT, indent
 from satura.backend.jit.machine_code import KernelSource
 from satura.rewrite.types.tensor_type import DType
@@ -174,13 +175,7 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
         arguments = f"table, pitch, hops, tile_taps, {parts}, step_weights, ahead, accumulators"
         yield f"{name}({arguments}, heads)"
         return
-    *taller, _ = spec.tile.rows
-    *names, last = spec.tile_names
-    for place, (rows, name) in enumerate(zip(taller, names, strict=True)):
-        yield f"{'elif' if place else 'if'} size > {rows - 1}:"
-        yield f"{INDENT}{name}({arguments})"
-    final = f"{last}({arguments})"
-    yield from ["else:", INDENT + final] if taller else [final]
+    yield from microkernel_lines(spec.tile, spec.tile_names, arguments)
 
 
 def _offset(spec: ContractionSpec) -> str:

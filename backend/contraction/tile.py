@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from satura.backend.emit.text import INDENT
 from satura.backend.sizes.size import is_fixed
 from satura.backend.target import Target, host_target
 from satura.rewrite.types.tensor_type import DType
@@ -60,6 +62,18 @@ def tile_name(rows: int, vectors: int, products: Products = Products.F32, depth:
     With `depth`, every so many columns are a group that sees as many elements of its own.
     """
     return f"{products.value}_{rows}x{vectors}" + (f"g{depth}" if depth else "")
+
+
+def microkernel_lines(tile: Tile, names: Sequence[str], arguments: str) -> Iterator[str]:
+    """The call of that one of a tile's microkernels, of these `names`, that has `size` rows or the
+    fewest more."""
+    *taller, _ = tile.rows
+    *others, last = names
+    for place, (rows, name) in enumerate(zip(taller, others, strict=True)):
+        yield f"{'elif' if place else 'if'} size > {rows - 1}:"
+        yield f"{INDENT}{name}({arguments})"
+    final = f"{last}({arguments})"
+    yield from ["else:", INDENT + final] if taller else [final]
 
 
 def choose_tile(

@@ -27,7 +27,7 @@ import numpy as np
 from satura.backend.cache_lines import CACHE_LINE, aligned_empty
 from satura.backend.contraction.emit import Epilogue
 from satura.backend.contraction.scratch import Layout
-from satura.backend.contraction.tile import Tile, panel_columns, tile_name
+from satura.backend.contraction.tile import Tile, microkernel_lines, panel_columns, tile_name
 from satura.backend.emit.text import INDENT, indent
 from satura.backend.helpers.winograd_tiles import deepest, weights_pitch
 from satura.backend.jit.machine_code import KernelSource
@@ -301,12 +301,8 @@ def _product_lines(tile: Tile) -> Iterator[str]:
         f"{INDENT}ahead += fetched % {lines} * step_depth * {CACHE_LINE}",
         "fetched += 1",
     ]
-    *taller, last = tile.rows
-    for place, rows in enumerate(taller):
-        step += [f"{'elif' if place else 'if'} size > {rows - 1}:"]
-        step += [f"{INDENT}{tile_name(rows, tile.vectors)}({arguments})"]
-    final = f"{tile_name(last, tile.vectors)}({arguments})"
-    step += ["else:", INDENT + final] if taller else [final]
+    names = [tile_name(rows, tile.vectors) for rows in tile.rows]
+    step += microkernel_lines(tile, names, arguments)
     step += [f"table += size * {_WORD}", f"sums += size * {columns * _F32}"]
     yield from indent(2, [*body, *indent(1, step)])
     yield f"{INDENT}taps += step_depth * {line}"
