@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 from onnx import NodeProto, TensorProto, helper
 
@@ -35,6 +35,15 @@ def members_among(name: str, values: Container[str]) -> list[str]:
     while member(name, len(found)) in values:
         found.append(member(name, len(found)))
     return found
+
+
+def tensors_among(names: Iterable[str], values: Container[str]) -> list[str]:
+    """The tensors of these names; of those that `values` lacks, as sequences, the ones it has."""
+    return [
+        each
+        for name in names
+        for each in ([name] if name in values else members_among(name, values))
+    ]
 
 
 def _made_of(tensors: list[str], name: str, code: int = TensorProto.FLOAT) -> NodeProto:

@@ -21,7 +21,7 @@ from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.inlined import inlined
 from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.onnx.load import named_sizes
-from satura.rewrite.onnx.made_sequences import members_among
+from satura.rewrite.onnx.made_sequences import tensors_among
 from satura.rewrite.onnx.order import short_label
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.types.at_sizes import evaluate
@@ -73,11 +73,7 @@ class Chain(Program):
 
     def _names(self, values: Container[str]) -> list[str]:
         """What the outputs are called, of which sequences have as many tensors as `values` have."""
-        return [
-            each
-            for name in self._ends
-            for each in ([name] if name in values else members_among(name, values))
-        ]
+        return tensors_among(self._ends, values)
 
     def _after(self, passed: Mapping[str, TensorType]) -> tuple[CompiledSchedule, ...]:
         """The part after the node, if there is one, for what is passed to it of these types."""

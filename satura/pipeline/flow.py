@@ -17,7 +17,7 @@ from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.cut import Cut, constants_inside, constants_of, model_of
 from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.load import named_sizes
-from satura.rewrite.onnx.made_sequences import members_among, sequence_of
+from satura.rewrite.onnx.made_sequences import members_among, sequence_of, tensors_among
 from satura.rewrite.onnx.order import free_names, uses
 from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
@@ -118,11 +118,7 @@ class Flow:
         node = self._node = part.cut_node
         inside = constants_inside(node, part.model.proto.graph)
         read = (name for name in dict.fromkeys(uses(node)) if name not in inside)
-        self.reads = tuple(
-            each
-            for name in read
-            for each in ([name] if name in types else members_among(name, types))
-        )
+        self.reads = tuple(tensors_among(read, types))
         self._numbers = {
             each.name: [*each.ints] if each.ints else each.i for each in node.attribute
         }
