@@ -187,7 +187,7 @@ def products(path: Path) -> list[list[Array]]:
     nodes = [node("MatMul", f"x {name}", f"y{name}") for name in names]
     outputs = tuple(f"y{name}" for name in names)
     onnx.save(make_model(nodes, inputs, {}, outputs=outputs), path)
-    columns = list(product((1, 40), repeat=4))[:9]
+    columns = list(product((1, 400), repeat=4))[:9]
     x = np.ones((3, 8), np.float32)
     return [[x, *(np.ones((8, n), np.float32) for n in each)] for each in columns]
 
