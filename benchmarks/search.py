@@ -1,7 +1,7 @@
 """`python -m benchmarks search`: the CPU time of `satura.compile` before kernels, in units of time.
 
-A unit is a fixed loop of pure Python, by an estimate a second on an idle core of a Zen 5. It runs
-before and after every model, so that what is printed compares between machines, and on a busy one.
+A unit is a fixed loop of pure Python, a second on an idle core of a Zen 5. It runs before and after
+every model, so that what is printed compares between machines, and on a busy one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from satura.rewrite.extract.exact import exact
 from satura.rewrite.extract.extract import Appraised, appraiser, schedule
 from satura.rewrite.extract.landmarks import landmarks
 
-# Steps. A Zen 3 takes 1.4 s, a Zen 2 1.6 s; on a Zen 5 they are estimated by the CPU time of the
-# tests, which take it 0.6 of a Zen 3's.
-UNIT = 10_000_000
+# Steps. A Zen 5 takes 0.98 s, by the same measure a Zen 3 2.5 s and a Zen 2 2.9 s.
+UNIT = 18_000_000
 CLOSE = 0.01  # a gap that asks for no better bound
 _T = TypeVar("_T")
 
