@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from benchmarks.models import build
+from satura.pipeline.models import load
 from satura.pipeline.stages import _searches, best_schedule, rewrite
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.candidates import add_variants
@@ -24,6 +25,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
+from tests.onnx_models import make_model, node, random_input
 from tests.random_programs import random_program
 from tests.test_extract import unrewritten
 from tests.tiers import deep_but
@@ -221,6 +223,20 @@ def test_variants_make_a_cheaper_choice() -> None:
     plain = choices(classes, rounds=0)
     cost, less = (local_search(each.graph).cost for each in (plain, add_variants(plain)))
     assert less < 0.9 * cost
+
+
+def test_what_fusion_decides_is_searched_widely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coordinates that four gathers share, stored or computed again: 700 e-nodes."""
+    nodes = [
+        node("Conv", "x w", "f", pads=[1] * 4), node("Conv", "f v", "d", pads=[1] * 4),
+        node("Transpose", "d", "t", perm=[0, 2, 3, 1]), node("Tanh", "t", "g"),
+        node("GridSample", "f g"),
+    ]  # fmt: skip
+    weights = {"w": random_input(16, 8, 3, 3), "v": random_input(2, 16, 3, 3)}
+    program = load(make_model(nodes, {"x": (1, 8, 20, 20)}, weights))
+    wide = rewrite(program, DEFAULT, None, None).schedule.seconds
+    monkeypatch.setattr("satura.pipeline.stages._LARGE", 0)
+    assert wide < 0.9 * rewrite(program, DEFAULT, None, None).schedule.seconds
 
 
 def test_variants_store_only_what_others_need(monkeypatch: pytest.MonkeyPatch) -> None:

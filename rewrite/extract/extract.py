@@ -125,11 +125,14 @@ class Appraised:
 
 
 def choices(
-    classes: EClasses, model: CostModel | None = None, rounds: int = MAX_ROUNDS
+    classes: EClasses,
+    model: CostModel | None = None,
+    rounds: int = MAX_ROUNDS,
+    is_wide: bool | None = None,
 ) -> Candidates:
-    """The candidates of an e-graph. Raises ProgramError where an output cannot be computed."""
+    """The candidates of an e-graph, see `candidates`."""
     chosen = given_or_default(model)
-    return candidates(_with_sizes(classes, chosen), chosen, rounds)
+    return candidates(_with_sizes(classes, chosen), chosen, rounds, is_wide)
 
 
 @without_collections()
