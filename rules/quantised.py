@@ -178,6 +178,18 @@ def transpose_into_centred(x: Varying, t: DType, z: Tensor, s: Shape, p: Perm) -
     )
 
 
+@rule
+def reshape_into_centred(x: Varying, t: DType, z: Tensor, s: Shape, r: Shape) -> Law:
+    """reshape(t(x) - broadcast(z), r) = t(reshape(x, r)) - reshape(broadcast(z), r), when x are
+    integers of at most 16 bits"""
+    zeros = broadcast(z, s)
+    return rewrites(
+        reshape(binary("sub", cast(x, t), zeros), r),
+        binary("sub", cast(reshape(x, r), t), reshape(zeros, r)),
+        is_small(x.type),
+    )
+
+
 def _every(dtype: DType) -> Array:
     """All integers of a dtype of at most 16 bits."""
     return CODES.astype(dtype.numpy)

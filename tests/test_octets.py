@@ -279,13 +279,15 @@ def test_a_quantised_model_is_multiplied_in_integers() -> None:
         assert sum(reading.products is Products.QUADS for reading in wide) >= 2
 
 
-def quantised_by_operators(weight: DType, is_dynamic: bool, kernel: int) -> onnx.ModelProto:
-    """Two convolutions or, without a kernel, products that are quantised as a whole: their inputs
-    by zero points that are constants, or those of each call."""
+def quantised_by_operators(
+    weight: DType, is_dynamic: bool, kernel: int, rows: tuple[int, ...] = (6,)
+) -> onnx.ModelProto:
+    """Two convolutions or, without a kernel, products of `rows` that are quantised as a whole:
+    their inputs by zero points that are constants, or those of each call."""
     random = np.random.default_rng(3)
-    shape = (16, 16, kernel, kernel) if kernel else (16, 16)
+    shape = (16, 16, kernel, kernel) if kernel else (96, 96)
     least = 64 if weight is DType.U8 else -64
-    x = Typed((2, 16, 9, 9) if kernel else (6, 16), TensorProto.FLOAT if is_dynamic else
+    x = Typed((2, 16, 9, 9) if kernel else (*rows, 96), TensorProto.FLOAT if is_dynamic else
               TensorProto.UINT8)  # fmt: skip
     weights = {
         "w": random.integers(least, least + 129, shape).astype(weight.numpy),
@@ -309,14 +311,38 @@ def quantised_by_operators(weight: DType, is_dynamic: bool, kernel: int) -> onnx
     return make_model(nodes, {"x": x}, weights, 13)
 
 
+@pytest.mark.parametrize("second", [0.02, 0.031])
+def test_what_is_quantised_anew_is_summed_as_octets(second: float) -> None:
+    """With the same scale as before, which changes nothing, and with another."""
+    random = np.random.default_rng(7)
+    constants: dict[str, object] = {
+        "s": np.float32(0.02), "t": np.float32(second), "z": np.uint8(128),
+        "w": random.integers(-127, 128, (12, 6, 3, 3)).astype(np.int8), "u": np.float32(0.01),
+        "o": np.int8(0),
+    }  # fmt: skip
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d"),
+        node("QuantizeLinear", "d t z", "q2"), node("DequantizeLinear", "q2 t z", "d2"),
+        node("DequantizeLinear", "w u o", "f"), node("Conv", "d2 f", "y", pads=[1] * 4),
+    ]  # fmt: skip
+    model = make_model(nodes, {"x": (1, 6, 8, 8)}, constants, 13, ("y", "q"))
+    with readings_found() as found:
+        compiled = satura.compile(model, threads=1)
+    x = random.normal(size=(1, 6, 8, 8)).astype(np.float32)
+    found_y, meant = compiled.run({"x": x})["y"], interpret(satura.load(model), {"x": x})["y"]
+    np.testing.assert_allclose(np.float64(found_y), np.float64(meant), rtol=1e-4, atol=1e-4)
+    assert len(found) == 1 and found[0] is not None
+
+
 @pytest.mark.parametrize("weight", [DType.I8, DType.U8])
 @pytest.mark.parametrize("is_dynamic", [False, True])
 @pytest.mark.parametrize("kernel", deep_but([0, 3], [0, 1, 3]))
+@pytest.mark.parametrize("rows", deep_but([(2, 3)], [(6,), (2, 3)]))
 def test_what_is_quantised_by_operators_is_summed_as_octets(
-    weight: DType, is_dynamic: bool, kernel: int
+    weight: DType, is_dynamic: bool, kernel: int, rows: tuple[int, ...]
 ) -> None:
     """But for borders of windows over what has another zero point in each call."""
-    model = quantised_by_operators(weight, is_dynamic, kernel)
+    model = quantised_by_operators(weight, is_dynamic, kernel, rows)
     program = satura.load(model)
     shape = tuple(static(dim) for dim in program.nodes[program.inputs[0]].type.shape)
     x = np.random.default_rng(5).integers(0, 256, shape).astype(np.uint8)

@@ -153,15 +153,18 @@ def widened_constant(dtype: DType) -> Made:
     return made
 
 
-def centred(dtype: DType) -> Made:
-    """A transpose of integers of some type, as i64 and less 3."""
+def centred(dtype: DType, moved: Callable[[Builder, int], int] = turned) -> Made:
+    """A movement of integers of some type, as i64 and less 3."""
 
     def made(b: Builder) -> int:
         three = b.broadcast(b.reshape(b.constant(np.int64(3)), (1, 1)), (2, 3))
-        moved = b.binary("sub", b.cast(b.input("x", dtype, (2, 3)), DType.I64), three)
-        return b.transpose(moved, (1, 0))
+        return moved(b, b.binary("sub", b.cast(b.input("x", dtype, (2, 3)), DType.I64), three))
 
     return made
+
+
+def flat(b: Builder, x: int) -> int:
+    return b.reshape(x, (6,))
 
 
 def dequantised(dtype: DType) -> Made:
@@ -220,6 +223,7 @@ CONDITIONS: list[tuple[str, Made, Made]] = [
     ("transpose_into_dequantised", dequantised(DType.I8), dequantised(DType.I32)),
     ("transpose_into_widened", widened_constant(DType.I8), widened_constant(DType.I32)),
     ("transpose_into_centred", centred(DType.U8), centred(DType.I32)),
+    ("reshape_into_centred", centred(DType.U8, flat), centred(DType.I32, flat)),
 ]
 
 

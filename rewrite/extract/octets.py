@@ -54,13 +54,13 @@ def sums_octets(classes: EClasses, base: Part) -> bool:
 
 def octets(classes: EClasses, cls: int, part: Part | None) -> bool:
     """Whether integers `cls` are elements of 8 bits, seen by a view, widened and moved by
-    constants, which are one number each."""
+    constants, which are one number each. What is quantised anew is stored for that."""
     if not classes.types[cls].dtype.is_integer:
         return False
     while part is not None:
         if REGISTRY[part.node.op].kind is Kind.ELEMENTWISE:
             found = varying_operand(classes, part)
-            if found is None:
+            if found is None or not _widens_or_moves(classes, part, found):
                 return False
         elif part.node.op in ("transpose", "reshape", "broadcast", "slice"):
             found = 0
@@ -69,6 +69,20 @@ def octets(classes: EClasses, cls: int, part: Part | None) -> bool:
         cls, part = part.node.operands[found], part.parts[found]
     dtype = classes.types[cls].dtype
     return dtype in (DType.I8, DType.U8) or (classes.known[cls] and dtype is DType.I16)
+
+
+def _widens_or_moves(classes: EClasses, part: Part, varying: int) -> bool:
+    """Whether an elementwise node on integers casts them to more bits, or adds one number to them
+    where they have more than 8."""
+    source, target = classes.types[part.node.operands[varying]].dtype, classes.types[part.cls].dtype
+    if not (source.is_integer and target.is_integer):
+        return False
+    if part.node.op == "cast":
+        wider = source.itemsize < target.itemsize and (target.is_signed or not source.is_signed)
+        return source is target or wider
+    moves = part.node.attributes == (BinaryFn("add"),)
+    moves |= part.node.attributes == (BinaryFn("sub"),) and varying == 0
+    return moves and target not in (DType.I8, DType.U8)
 
 
 def varying_operand(classes: EClasses, fragment: Part) -> int | None:
