@@ -10,6 +10,7 @@ from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from typer.testing import CliRunner
@@ -21,9 +22,9 @@ from satura.commands.compiling import parse_limits
 from satura.commands.worth import LOST, smaller_sets, worths
 from satura.experiments import (
     Trial,
+    answers,
     plot_trials,
     read_trials,
-    sweep,
     trials,
     write_trials,
 )
@@ -96,7 +97,7 @@ def test_extractors_and_rules_of_a_users_own(model: Path) -> None:
 def test_the_best_bound_of_a_graph_is_that_of_all_its_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sweep, "relax", lambda graph: Result({}, 0.0, 1.0))
+    monkeypatch.setattr(answers, "relax", lambda graph: Result({}, inf, 1.0))
     graph = read_gym((Path(__file__).parent / "egraph.json").read_text()).graph
 
     def proved(graph: ChoiceGraph) -> Result:
@@ -113,6 +114,8 @@ def test_the_best_bound_of_a_graph_is_that_of_all_its_rows(
         assert first.gap == second.gap == first.cost / first.bound - 1
     later = with_best_bounds([replace(first, bound=1.0, gap=9.0), replace(second, model="h")])
     assert [each.bound for each in later] == [1.0, second.bound]
+    refuted = with_best_bounds([first, replace(second, cost=8.0, bound=8.0 + 1e-12)])
+    assert [each.bound for each in refuted] == [8.0, 8.0]
 
 
 def test_typical_sizes_are_part_of_the_name_of_a_cost(tmp_path: Path) -> None:
@@ -187,6 +190,45 @@ def test_what_is_not_a_choice_is_refused_and_costs_are_those_of_the_graph(model:
         list(trials({"small": model}, ("none",), costs={"mine": Negative()}))
     with pytest.raises(CallError, match=r"choose from \['reference'"):
         list(trials({"g": graph}, costs=("foo",)))
+
+
+CIRCLE = ChoiceGraph(
+    3, (0, 0, 1, 1, 2), ((1,), (), (0,), (), (0, 1)), (1.0, 5.0, 1.0, 5.0, 1.0), (2,)
+)
+
+
+@pytest.mark.parametrize(
+    ("choice", "bound", "message"),
+    [
+        ({0: 0, 1: 2, 2: 4}, 0.0, "in a circle: class 2 is never computed"),
+        ({2: 4, 1: 3}, 0.0, "did not choose a candidate for each class needed$"),
+        ({2: 4, 1: 3, 0: -4}, 0.0, "each class needed: -4 is not one of class 0"),
+        ({2: 4, 1: 3, 0: 5}, 0.0, "each class needed: 5 is not one of class 0"),
+        ({2: 4, 1: 3, 0: "a"}, 0.0, "each class needed: 'a' is not one of class 0"),
+        ({2: 4, 1: 3, 0: 1.0}, 0.0, "each class needed: 1.0 is not one of class 0"),
+        (None, 0.0, "the choice None, not candidates by class"),
+        ([4, 3], 0.0, r"the choice \[4, 3\], not candidates by class"),
+        ({2: 4, 1: 3, 0: 1}, "11", "the bound '11', which is not a number"),
+        ({2: 4, 1: 3, 0: 1}, nan, "the bound nan, which is not a number"),
+        ({2: 4, 1: 3, 0: 1}, 10**400, "which is not a number"),
+        ({2: 4, 1: 3, 0: 1}, 11.001, "no choice costs less than 11.001, but one costs 7"),
+        ({2: 4, 1: 3, 0: 1}, 7.001, "no choice costs less than 7.001, but one costs 7"),
+    ],
+)
+def test_what_an_extractor_says_is_judged(choice: object, bound: object, message: str) -> None:
+    def wrong(graph: ChoiceGraph) -> Result:
+        return Result(choice, 0.0, bound)  # type: ignore[arg-type]
+
+    with pytest.raises(CallError, match=f"extractor 'wrong'.* {message}"):
+        list(trials({"g": CIRCLE}, extractors={"wrong": wrong, "tree": "tree"}))
+
+
+def test_candidates_of_another_librarys_integers_are_taken() -> None:
+    def right(graph: ChoiceGraph) -> Result:
+        return Result({np.int64(c): np.int64(k) for c, k in ((2, 4), (0, 0), (1, 3))}, 0.0, 7)  # type: ignore[misc]
+
+    (trial,) = trials({"g": CIRCLE}, extractors={"right": right})
+    assert trial.cost == trial.bound == 7.0 and trial.gap == 0.0
 
 
 def test_the_command(model: Path, tmp_path: Path) -> None:

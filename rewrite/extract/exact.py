@@ -107,7 +107,7 @@ class _Model:
             chosen, bound = self._solve()
             if chosen is None:
                 return self._start_above(bound)
-            picks = _picks(graph, chosen)
+            picks = graph.in_turn(chosen)
             if all(goal in picks for goal in graph.goals):
                 break
             self.forbid_circle(frozenset(graph.homes[k] for k in chosen) - picks.keys())
@@ -218,20 +218,3 @@ def _components(graph: ChoiceGraph, of: dict[int, list[int]]) -> Iterator[list[i
     for cls, label in zip(of, labels, strict=True):
         members.setdefault(int(label), []).append(cls)
     yield from (sorted(classes) for classes in members.values() if len(classes) > 1)
-
-
-def _picks(graph: ChoiceGraph, chosen: list[int]) -> dict[int, int]:
-    """The classes that the chosen candidates compute one after another, each with the first."""
-    missing = {candidate: len(graph.leaves[candidate]) for candidate in chosen}
-    ready = [candidate for candidate, count in missing.items() if not count]
-    picks: dict[int, int] = {}
-    for candidate in ready:
-        cls = graph.homes[candidate]
-        if cls not in picks:
-            picks[cls] = candidate
-            for reader in graph.readers[cls]:
-                if reader in missing:
-                    missing[reader] -= 1
-                    if not missing[reader]:
-                        ready.append(reader)
-    return picks

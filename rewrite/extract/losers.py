@@ -93,33 +93,13 @@ def _force(graph: ChoiceGraph, result: Result, cls: int, candidate: int) -> Resu
     starts = [start]
     picks = {**start.choice, **{c: number[k] for c, k in result.choice.items() if c != cls}}
     picks[cls] = number[candidate]
-    if all(c in picks for k in picks.values() for c in less.leaves[k]) and _ends(less, picks):
+    if less.in_turn(picks.values()).keys() >= set(less.goals):
         choice = less.needed(picks)
         starts.append(Result(choice, less.cost(choice.values())))
     found = min((improve(less, each, others) for each in starts), key=lambda each: each.cost)
     if cls not in found.choice:
         return None
     return replace(found, choice={c: kept[k] for c, k in found.choice.items()})
-
-
-def _ends(graph: ChoiceGraph, picks: Mapping[int, int]) -> bool:
-    """Whether no pick reads what is computed from it."""
-    done: set[int] = set()
-    open_: set[int] = set()
-    stack = list(graph.goals)
-    while stack:
-        cls = stack[-1]
-        missing = [leaf for leaf in graph.leaves[picks[cls]] if leaf not in done]
-        if cls in done or not missing:
-            done.add(cls)
-            open_.discard(cls)
-            stack.pop()
-        elif cls in open_:
-            return False
-        else:
-            open_.add(cls)
-            stack.extend(missing)
-    return True
 
 
 def _terms(found: Candidates, choice: Mapping[int, int]) -> dict[str, float]:

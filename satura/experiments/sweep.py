@@ -11,6 +11,7 @@ from time import process_time
 from typing import TypeAlias, TypeVar
 
 from satura.distributed import Client, each_on_workers
+from satura.experiments.answers import answers
 from satura.experiments.content import content_of, model_digest
 from satura.experiments.parallel import RulesOfFiles, beside, in_turn, pack_rules, unpack_rules
 from satura.pipeline.models import Model, load
@@ -19,9 +20,8 @@ from satura.pipeline.rule_sets import Rules, check
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError, brief
-from satura.rewrite.extract.choice_graph import DEAREST, ChoiceGraph, Extractor, Result
+from satura.rewrite.extract.choice_graph import DEAREST, NOISE, ChoiceGraph, Extractor
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.exact import relax
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import as_number, check_named
@@ -34,10 +34,11 @@ class Trial:
     """One extractor on the e-graph of one model, rule set, cost model and limits.
 
     `cost` is that of the choice, in seconds; no choice of the same candidates costs less than
-    `bound`, and `gap` is the share by which the cost may lie above the best of them. `predicted`
-    has the copies, too, that the schedule turned out to need. Processor seconds are those of
-    saturation, of the candidates and of the extractor. `content` is a digest of all that the names
-    stand for, but the extractor: trials with another one are of a model that has changed.
+    `bound`, and `gap` is the share by which the cost may lie above the best of them. `predicted` is
+    the cost of the schedule: it has the copies, too, that this turned out to need, and not what is
+    computed of constants, so that it may lie below `cost` and `bound`. Processor seconds are those
+    of saturation, of the candidates and of the extractor. `content` is a digest of all that the
+    names stand for, but the extractor: trials with another one are of a model that has changed.
     """
 
     model: str
@@ -104,8 +105,8 @@ class _Cell:
     def run(self) -> list[Trial]:
         """Make the e-graph, and try all extractors on it."""
         if isinstance(self.model, ChoiceGraph):
-            return with_best_bounds(list(_on_graph(self, self.model)))
-        return with_best_bounds(list(_on_model(self, self.model)))
+            return list(_on_graph(self, self.model))
+        return list(_on_model(self, self.model))
 
     def to_send(self) -> _Cell:
         """The same for another process: rules by their files, the model's path from the root."""
@@ -135,8 +136,8 @@ def trials(
     are all among those `done`, with the same `content`, is not made again: these are given back.
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
-    scipy) or any extractor on it have proved. Raises CallError for an unknown name, and for what is
-    not of the kinds above.
+    scipy) or any extractor on it have proved. Raises CallError for an unknown name, for what is not
+    of the kinds above, and for an extractor's choice or bound that is wrong.
     """
     count = as_number(jobs)
     if count is None or count < 1:
@@ -155,10 +156,18 @@ def trials(
 
 
 def with_best_bounds(found: Sequence[Trial]) -> list[Trial]:
-    """Some trials, each with the best bound that any of them on the same e-graph has."""
-    best: dict[object, float] = {}
+    """Some trials, each with the best bound that any of them on the same e-graph has.
+
+    A bound that the cost of another refutes, beyond rounding, does not count.
+    """
+    least: dict[object, float] = {}
     for each in found:
-        best[each.graph] = max(each.bound, best.get(each.graph, 0.0))
+        least[each.graph] = min(each.cost, least.get(each.graph, inf))
+    best = dict.fromkeys(least, 0.0)
+    for each in found:
+        cost = least[each.graph]
+        if each.bound <= cost * (1 + NOISE):
+            best[each.graph] = max(best[each.graph], min(each.bound, cost))
     bounds = [best[each.graph] for each in found]
     return [
         replace(each, bound=bound, gap=_gap(each.cost, bound))
@@ -225,50 +234,25 @@ def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
     saturated = process_time()
     found = choices(classes, cell.cost)
     listed = process_time()
-    bound = relax(found.graph).bound
-    for extractor, choose in cell.extractors.items():
-        before = process_time()
-        result = _chosen(extractor, choose, found.graph)
-        seconds = process_time() - before
-        best = max(bound, result.bound)
-        made = schedule(found, result)
+    for each in answers(cell.extractors, found.graph):
+        cost, bound = each.result.cost, each.result.bound
+        made = schedule(found, each.result)
         counts = statistics(made)
         yield Trial(
-            *cell.about, extractor, classes.node_count, len(found.found), result.cost, best,
-            _gap(result.cost, best), made.seconds, counts["dispatch-count"], counts["copy-count"],
-            saturated - started, listed - saturated, seconds,
+            *cell.about, each.extractor, classes.node_count, len(found.found), cost, bound,
+            _gap(cost, bound), made.seconds, counts["dispatch-count"], counts["copy-count"],
+            saturated - started, listed - saturated, each.seconds,
         )  # fmt: skip
 
 
 def _on_graph(cell: _Cell, graph: ChoiceGraph) -> Iterator[Trial]:
-    bound, count = relax(graph).bound, len(graph.homes)
-    for extractor, choose in cell.extractors.items():
-        before = process_time()
-        result = _chosen(extractor, choose, graph)
-        seconds = process_time() - before
-        best = max(bound, result.bound)
+    count = len(graph.homes)
+    for each in answers(cell.extractors, graph):
+        cost, bound = each.result.cost, each.result.bound
         yield Trial(
-            *cell.about, extractor, count, count, result.cost, best, _gap(result.cost, best),
-            result.cost, len(result.choice), 0, 0.0, 0.0, seconds,
+            *cell.about, each.extractor, count, count, cost, bound, _gap(cost, bound),
+            cost, len(each.result.choice), 0, 0.0, 0.0, each.seconds,
         )  # fmt: skip
-
-
-def _chosen(name: str, choose: Extractor, graph: ChoiceGraph) -> Result:
-    """What an extractor chooses, at the cost that it has in the graph.
-
-    Raises CallError for what is not a choice.
-    """
-    result = choose(graph)
-    if not isinstance(result, Result):
-        raise CallError(f"the extractor {name!r} gave a {type(result).__name__}, not a Result")
-    try:
-        graph.needed(result.choice)
-        is_of_its_class = all(graph.homes[pick] == cls for cls, pick in result.choice.items())
-    except (KeyError, IndexError):
-        is_of_its_class = False
-    if not is_of_its_class:
-        raise CallError(f"the extractor {name!r} did not choose a candidate for each class needed")
-    return replace(result, cost=graph.cost(result.choice.values()))
 
 
 def _extractors(wanted: Sequence[str] | Mapping[str, Extractor | str]) -> Mapping[str, Extractor]:
