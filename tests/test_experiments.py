@@ -6,8 +6,14 @@ import csv
 import json
 import os
 import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from math import inf, nan
+from multiprocessing.context import BaseContext
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +22,7 @@ import pytest
 from typer.testing import CliRunner
 
 import satura
+from satura.backend import cores
 from satura.cli import app
 from satura.commands import worth as worth_module
 from satura.commands.compiling import parse_limits
@@ -23,6 +30,7 @@ from satura.commands.worth import LOST, smaller_sets, worths
 from satura.experiments import (
     Trial,
     answers,
+    parallel,
     plot_trials,
     read_trials,
     trials,
@@ -61,6 +69,11 @@ def model(tmp_path: Path) -> Path:
     layers = [node("Conv", "x w", "a"), node("Relu", "a", "b"), node("Conv", "b v")]
     onnx.save(make_model(layers, {"x": [1, 8, 14, 14]}, weights), path)
     return path
+
+
+CIRCLE = ChoiceGraph(
+    3, (0, 0, 1, 1, 2), ((1,), (), (0,), (), (0, 1)), (1.0, 5.0, 1.0, 5.0, 1.0), (2,)
+)
 
 
 def test_every_extractor_on_every_rule_set(model: Path) -> None:
@@ -169,6 +182,80 @@ def test_a_process_that_ends_is_an_error(model: Path) -> None:
         list(trials({"small": model}, ("none",), {"mine": leave}, limits=limits, jobs=2))
 
 
+class UnreadableError(Exception):
+    """Can be written as a pickle, and not read again."""
+
+    def __init__(self, text: str, number: int) -> None:
+        super().__init__(text)
+
+
+class UnwritableError(Exception):
+    """Cannot be written as a pickle."""
+
+    def __reduce__(self) -> str:
+        raise TypeError("no")
+
+
+@pytest.mark.parametrize("error", [UnreadableError("my fault", 2), UnwritableError("my fault")])
+def test_an_error_that_cannot_be_sent_is_told_with_what_was_tried(error: Exception) -> None:
+    def failing(graph: ChoiceGraph) -> Result:
+        raise error
+
+    with pytest.raises(type(error), match="my fault"):
+        list(trials({"g": CIRCLE}, extractors={"mine": failing}))
+    with pytest.raises(SaturaError, match=f"^g: {type(error).__name__}: my fault$"):
+        list(trials({"g": CIRCLE}, extractors={"mine": failing}, jobs=2))
+
+
+def test_there_are_no_more_processes_than_cpus_or_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def pool(count: int, context: BaseContext, start: Callable[[], None]) -> ProcessPoolExecutor:
+        asked.append(count)
+        return ProcessPoolExecutor(count, context, start)
+
+    monkeypatch.setattr(parallel, "ProcessPoolExecutor", pool)
+    monkeypatch.setattr(cores, "usable_threads", lambda: 2)
+    with pytest.warns(UserWarning, match="100000 jobs are more than the 2 CPUs: 2 are used"):
+        assert len(list(trials(dict.fromkeys("abc", CIRCLE), jobs=100_000))) == 3
+    assert len(list(trials({"g": CIRCLE}, jobs=2))) == 1
+    assert asked == [2, 1]
+
+
+SWEEP = """
+import os, signal, sys, time
+from satura.experiments import ChoiceGraph, dag_greedy, read_trials, trials, write_trials
+
+def slow(graph):
+    if graph.costs[0]:
+        time.sleep(3600)
+    return dag_greedy(graph)
+
+if sys.argv[1] == "leave":
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(number))
+graphs = {str(cost): ChoiceGraph(1, (0,), ((),), (cost,), (0,)) for cost in (0.0, 1.0, 2.0)}
+for trial in trials(graphs, extractors={"slow": slow}, jobs=2):
+    write_trials(sys.argv[2], [trial])
+    print("one", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", ["end", "leave"])
+def test_a_sweep_that_is_stopped_ends_with_its_processes(
+    tmp_path: Path, number: signal.Signals, how: str
+) -> None:
+    """What is done stands in the file; the pipe is closed when no process is left."""
+    out = tmp_path / "trials.csv"
+    command = [sys.executable, "-c", SWEEP, how, str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"one\n"
+        process.send_signal(number)
+        assert process.stdout.read() == b""
+    assert process.returncode != 0
+    assert [trial.model for trial in read_trials(out)] == ["0.0"]
+
+
 def test_what_is_not_a_choice_is_refused_and_costs_are_those_of_the_graph(model: Path) -> None:
     def free(graph: ChoiceGraph) -> Result:
         return replace(tree_greedy(graph), cost=0.0)
@@ -190,11 +277,6 @@ def test_what_is_not_a_choice_is_refused_and_costs_are_those_of_the_graph(model:
         list(trials({"small": model}, ("none",), costs={"mine": Negative()}))
     with pytest.raises(CallError, match=r"choose from \['reference'"):
         list(trials({"g": graph}, costs=("foo",)))
-
-
-CIRCLE = ChoiceGraph(
-    3, (0, 0, 1, 1, 2), ((1,), (), (0,), (), (0, 1)), (1.0, 5.0, 1.0, 5.0, 1.0), (2,)
-)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +380,7 @@ def test_arguments_of_another_kind_are_refused(model: Path, tmp_path: Path) -> N
         ({"rules": "none"}, "rules are a list of names"),
         ({"limits": Limits()}, "limits are a dict by name"),
         ({"limits": {"short": 3}}, "limits 'short' are satura.Limits"),
-        ({"jobs": "2"}, "jobs is '2'"),
+        ({"jobs": "2"}, "jobs must be an int of at least 1, not '2'"),
     ]
     for changes, message in wrong:
         with pytest.raises(CallError, match=message):

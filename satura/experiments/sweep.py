@@ -10,6 +10,7 @@ from pathlib import Path
 from time import process_time
 from typing import TypeAlias, TypeVar
 
+from satura.backend.cores import usable_of
 from satura.distributed import Client, each_on_workers
 from satura.experiments.answers import answers
 from satura.experiments.content import content_of, model_digest
@@ -24,7 +25,7 @@ from satura.rewrite.extract.choice_graph import DEAREST, NOISE, ChoiceGraph, Ext
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
 from satura.rewrite.extract.statistics import statistics
-from satura.rewrite.program.arguments import as_number, check_named
+from satura.rewrite.program.arguments import check_named
 
 GIVEN = "-"  # what does not apply to a choice graph
 
@@ -98,6 +99,11 @@ class _Cell:
         return same if self.content and len(same) == len(found) else None
 
     @property
+    def name(self) -> str:
+        """What it is called in errors."""
+        return ", ".join(name for name in self.names if name != GIVEN)
+
+    @property
     def about(self) -> tuple[str, str, str, str, str]:
         """What the trials of its extractors have in common, but for numbers."""
         return self.names[0], self.content, *self.names[1:]
@@ -130,18 +136,17 @@ def trials(
 
     `rules`, `extractors` and `costs` ("reference", "default", "calibrated") are names of satura's
     own, or rule sets, functions and cost models by a name. A model may be a choice graph, for which
-    rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes, or with a
-    `client` (a `distributed.Client`) as many as its Dask cluster has threads. There, models and
-    rules that are in files must be so on each worker, under the same path. An e-graph whose trials
+    rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes, of which
+    there are no more than CPUs; or with a `client` (a `distributed.Client`) as many as its Dask
+    cluster has threads. There, models and rules that are in files must be so on each worker, under
+    the same path. An e-graph whose trials
     are all among those `done`, with the same `content`, is not made again: these are given back.
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
     scipy) or any extractor on it have proved. Raises CallError for an unknown name, for what is not
     of the kinds above, and for an extractor's choice or bound that is wrong.
     """
-    count = as_number(jobs)
-    if count is None or count < 1:
-        raise CallError(f"jobs is {brief(jobs)}, but must be a number of at least 1")
+    count = usable_of(jobs, "jobs")
     cells = _cells(models, rules, extractors, costs, limits or {"default": Limits()})
     known = {trial.key: trial for trial in done}
     given = [cell.among(known) for cell in cells]
@@ -149,8 +154,8 @@ def trials(
     if client is not None:
         made = each_on_workers(_Cell.run, [cell.to_send() for cell in missing], client)
     else:
-        work = [cell.run for cell in missing]
-        made = in_turn(work) if count == 1 else beside(work, count)
+        work = [(cell.name, cell.run) for cell in missing]
+        made = in_turn(work) if jobs == 1 else beside(work, count)
     for found in given:
         yield from next(made) if found is None else found
 
