@@ -6,23 +6,15 @@ import csv
 import json
 import os
 import re
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from math import inf, nan
-from multiprocessing.context import BaseContext
 from pathlib import Path
 
-import numpy as np
 import onnx
 import pytest
 from typer.testing import CliRunner
 
 import satura
-from satura.backend import cores
 from satura.cli import app
 from satura.commands import worth as worth_module
 from satura.commands.compiling import parse_limits
@@ -30,7 +22,6 @@ from satura.commands.worth import LOST, smaller_sets, worths
 from satura.experiments import (
     Trial,
     answers,
-    parallel,
     plot_trials,
     read_trials,
     trials,
@@ -69,11 +60,6 @@ def model(tmp_path: Path) -> Path:
     layers = [node("Conv", "x w", "a"), node("Relu", "a", "b"), node("Conv", "b v")]
     onnx.save(make_model(layers, {"x": [1, 8, 14, 14]}, weights), path)
     return path
-
-
-CIRCLE = ChoiceGraph(
-    3, (0, 0, 1, 1, 2), ((1,), (), (0,), (), (0, 1)), (1.0, 5.0, 1.0, 5.0, 1.0), (2,)
-)
 
 
 def test_every_extractor_on_every_rule_set(model: Path) -> None:
@@ -182,80 +168,6 @@ def test_a_process_that_ends_is_an_error(model: Path) -> None:
         list(trials({"small": model}, ("none",), {"mine": leave}, limits=limits, jobs=2))
 
 
-class UnreadableError(Exception):
-    """Can be written as a pickle, and not read again."""
-
-    def __init__(self, text: str, number: int) -> None:
-        super().__init__(text)
-
-
-class UnwritableError(Exception):
-    """Cannot be written as a pickle."""
-
-    def __reduce__(self) -> str:
-        raise TypeError("no")
-
-
-@pytest.mark.parametrize("error", [UnreadableError("my fault", 2), UnwritableError("my fault")])
-def test_an_error_that_cannot_be_sent_is_told_with_what_was_tried(error: Exception) -> None:
-    def failing(graph: ChoiceGraph) -> Result:
-        raise error
-
-    with pytest.raises(type(error), match="my fault"):
-        list(trials({"g": CIRCLE}, extractors={"mine": failing}))
-    with pytest.raises(SaturaError, match=f"^g: {type(error).__name__}: my fault$"):
-        list(trials({"g": CIRCLE}, extractors={"mine": failing}, jobs=2))
-
-
-def test_there_are_no_more_processes_than_cpus_or_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-
-    def pool(count: int, context: BaseContext, start: Callable[[], None]) -> ProcessPoolExecutor:
-        asked.append(count)
-        return ProcessPoolExecutor(count, context, start)
-
-    monkeypatch.setattr(parallel, "ProcessPoolExecutor", pool)
-    monkeypatch.setattr(cores, "usable_threads", lambda: 2)
-    with pytest.warns(UserWarning, match="100000 jobs are more than the 2 CPUs: 2 are used"):
-        assert len(list(trials(dict.fromkeys("abc", CIRCLE), jobs=100_000))) == 3
-    assert len(list(trials({"g": CIRCLE}, jobs=2))) == 1
-    assert asked == [2, 1]
-
-
-SWEEP = """
-import os, signal, sys, time
-from satura.experiments import ChoiceGraph, dag_greedy, read_trials, trials, write_trials
-
-def slow(graph):
-    if graph.costs[0]:
-        time.sleep(3600)
-    return dag_greedy(graph)
-
-if sys.argv[1] == "leave":
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(number))
-graphs = {str(cost): ChoiceGraph(1, (0,), ((),), (cost,), (0,)) for cost in (0.0, 1.0, 2.0)}
-for trial in trials(graphs, extractors={"slow": slow}, jobs=2):
-    write_trials(sys.argv[2], [trial])
-    print("one", flush=True)
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
-@pytest.mark.parametrize("how", ["end", "leave"])
-def test_a_sweep_that_is_stopped_ends_with_its_processes(
-    tmp_path: Path, number: signal.Signals, how: str
-) -> None:
-    """What is done stands in the file; the pipe is closed when no process is left."""
-    out = tmp_path / "trials.csv"
-    command = [sys.executable, "-c", SWEEP, how, str(out)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None and process.stdout.readline() == b"one\n"
-        process.send_signal(number)
-        assert process.stdout.read() == b""
-    assert process.returncode != 0
-    assert [trial.model for trial in read_trials(out)] == ["0.0"]
-
-
 def test_what_is_not_a_choice_is_refused_and_costs_are_those_of_the_graph(model: Path) -> None:
     def free(graph: ChoiceGraph) -> Result:
         return replace(tree_greedy(graph), cost=0.0)
@@ -277,40 +189,6 @@ def test_what_is_not_a_choice_is_refused_and_costs_are_those_of_the_graph(model:
         list(trials({"small": model}, ("none",), costs={"mine": Negative()}))
     with pytest.raises(CallError, match=r"choose from \['reference'"):
         list(trials({"g": graph}, costs=("foo",)))
-
-
-@pytest.mark.parametrize(
-    ("choice", "bound", "message"),
-    [
-        ({0: 0, 1: 2, 2: 4}, 0.0, "in a circle: class 2 is never computed"),
-        ({2: 4, 1: 3}, 0.0, "did not choose a candidate for each class needed$"),
-        ({2: 4, 1: 3, 0: -4}, 0.0, "each class needed: -4 is not one of class 0"),
-        ({2: 4, 1: 3, 0: 5}, 0.0, "each class needed: 5 is not one of class 0"),
-        ({2: 4, 1: 3, 0: "a"}, 0.0, "each class needed: 'a' is not one of class 0"),
-        ({2: 4, 1: 3, 0: 1.0}, 0.0, "each class needed: 1.0 is not one of class 0"),
-        (None, 0.0, "the choice None, not candidates by class"),
-        ([4, 3], 0.0, r"the choice \[4, 3\], not candidates by class"),
-        ({2: 4, 1: 3, 0: 1}, "11", "the bound '11', which is not a number"),
-        ({2: 4, 1: 3, 0: 1}, nan, "the bound nan, which is not a number"),
-        ({2: 4, 1: 3, 0: 1}, 10**400, "which is not a number"),
-        ({2: 4, 1: 3, 0: 1}, 11.001, "no choice costs less than 11.001, but one costs 7"),
-        ({2: 4, 1: 3, 0: 1}, 7.001, "no choice costs less than 7.001, but one costs 7"),
-    ],
-)
-def test_what_an_extractor_says_is_judged(choice: object, bound: object, message: str) -> None:
-    def wrong(graph: ChoiceGraph) -> Result:
-        return Result(choice, 0.0, bound)  # type: ignore[arg-type]
-
-    with pytest.raises(CallError, match=f"extractor 'wrong'.* {message}"):
-        list(trials({"g": CIRCLE}, extractors={"wrong": wrong, "tree": "tree"}))
-
-
-def test_candidates_of_another_librarys_integers_are_taken() -> None:
-    def right(graph: ChoiceGraph) -> Result:
-        return Result({np.int64(c): np.int64(k) for c, k in ((2, 4), (0, 0), (1, 3))}, 0.0, 7)  # type: ignore[misc]
-
-    (trial,) = trials({"g": CIRCLE}, extractors={"right": right})
-    assert trial.cost == trial.bound == 7.0 and trial.gap == 0.0
 
 
 def test_the_command(model: Path, tmp_path: Path) -> None:
@@ -410,15 +288,21 @@ def test_foreign_files_of_one_line_are_not_replaced(tmp_path: Path, content: byt
     assert len(read_trials(csv)) == 1
 
 
+def graph_file(folder: Path, name: str = "egraph.json", cost: float = 1.0) -> Path:
+    """An e-graph of one node."""
+    path = folder / name
+    text = {"nodes": {"x": {"eclass": "0", "cost": cost}}, "root_eclasses": ["0"]}
+    path.write_text(json.dumps(text))
+    return path
+
+
 def test_a_model_that_has_changed_is_tried_again(tmp_path: Path) -> None:
     """Also one of the same name in another folder; its rows are replaced."""
     csv, numbers = tmp_path / "t.csv", []
     paths = [tmp_path / folder / "g.json" for folder in "ab"]
     for path, cost in zip(paths, (3, 5), strict=True):
         path.parent.mkdir()
-        path.write_text(
-            json.dumps({"nodes": {"x": {"eclass": "0", "cost": cost}}, "root_eclasses": ["0"]})
-        )
+        graph_file(path.parent, path.name, cost)
     for path in (paths[0], paths[1], paths[0]):
         done = CliRunner().invoke(app, ["experiment", str(path), "--csv", str(csv), "--json"])
         assert done.exit_code == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import inf
 from pathlib import Path
@@ -28,6 +28,7 @@ from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import check_named
 
 GIVEN = "-"  # what does not apply to a choice graph
+OPEN = {"may be": "infinite"}  # of a field, as of the gap above a bound of 0
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Trial:
     candidates: int
     cost: float
     bound: float
-    gap: float
+    gap: float = field(metadata=OPEN)
     predicted: float
     dispatches: int
     copies: int
