@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.models import build
 from satura.pipeline.stages import _searches, best_schedule, rewrite
-from satura.rewrite.errors import ProgramError
+from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.extract.candidates import add_variants
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
 from satura.rewrite.extract.exact import _circles, exact, relax
@@ -273,6 +273,18 @@ def test_costs_of_any_magnitude(seed: int, draw: Callable[[Random], float], unit
     assert found.cost == same and found.bound == same and found.bound <= found.cost
     most = best * (1 + 2e-9)
     assert landmarks(graph).bound <= most and relaxed.bound <= min(most, relaxed.cost)
+
+
+def test_without_scipy_only_what_needs_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where classes read each other, which are looked for first."""
+    monkeypatch.setattr("satura.rewrite.extract.exact.find_spec", lambda name: None)
+    monkeypatch.setattr("satura.rewrite.extract.exact._Model", None)
+    graph = ChoiceGraph(3, (0, 0, 1, 1, 2), ((1,), (), (0,), (), (0, 1)), (0.0, 5, 0.0, 5, 1), (2,))
+    none = Landmarks(0.0, (), graph.costs)
+    monkeypatch.setattr("satura.rewrite.extract.exact.landmarks", lambda graph: none)
+    assert relax(graph).cost == 6.0
+    with pytest.raises(CallError, match="exact extraction needs scipy"):
+        exact(graph)
 
 
 def test_a_bound_is_not_above_the_cost_by_rounding(monkeypatch: pytest.MonkeyPatch) -> None:

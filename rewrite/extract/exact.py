@@ -36,6 +36,8 @@ def exact(graph: ChoiceGraph) -> Result:
     best = replace(start, bound=min(found.bound, start.cost))
     if best.gap <= NOISE:
         return replace(best, bound=best.cost)
+    if not find_spec("scipy"):
+        raise CallError("exact extraction needs scipy: pip install 'satura[exact]'")
     return _Model(graph, found, best).solved()
 
 
@@ -127,11 +129,9 @@ class _Model:
 
     def _solve(self, in_whole: bool = True) -> tuple[list[int] | None, float]:
         """The chosen candidates, None where no choice was found; and the bound."""
-        try:
-            from scipy.optimize import Bounds, LinearConstraint, milp
-            from scipy.sparse import coo_array
-        except ImportError:
-            raise CallError("exact extraction needs scipy: pip install 'satura[exact]'") from None
+        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.sparse import coo_array
+
         width = len(self.candidates) + len(self.needed)
         entries = [
             (n, column, v) for n, (row, _) in enumerate(self.rows) for column, v in row.items()
