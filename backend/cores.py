@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterable, Iterator
 from math import ceil
 
-from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.errors import CallError, UnsupportedError, brief, warn_caller
+from satura.rewrite.program.arguments import as_number
 
 _CGROUPS = "/sys/fs/cgroup"
 _MEMBERSHIP = "/proc/self/cgroup"
@@ -28,6 +29,21 @@ def usable_threads() -> int:
     if quota is not None:
         limits.append(ceil(quota))
     return max(1, min(limit for limit in limits if limit is not None))
+
+
+def usable_of(asked: object, what: str, otherwise: str = "") -> int:
+    """As many threads or processes as are asked for, but no more than are worth running.
+
+    `otherwise` says what else may be asked for. Raises CallError for what is not a number of them,
+    and warns where fewer are usable.
+    """
+    count = as_number(asked)
+    if count is None or count < 1:
+        raise CallError(f"{what} must be an int of at least 1{otherwise}, not {brief(asked)}")
+    usable = usable_threads()
+    if count > usable:
+        warn_caller(f"{count} {what} are more than the {usable} CPUs: {usable} are used")
+    return min(count, usable)
 
 
 def cgroup_quota(root: _AnyPath = _CGROUPS, membership: _AnyPath = _MEMBERSHIP) -> float | None:

@@ -7,9 +7,8 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from satura.backend.cores import usable_threads
-from satura.rewrite.errors import CallError, UnsupportedError, brief, warn_caller
-from satura.rewrite.program.arguments import as_number
+from satura.backend.cores import usable_of, usable_threads
+from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.system.interrupts import to_the_end
 
 if TYPE_CHECKING:
@@ -148,14 +147,4 @@ def threads_for(asked: int | None) -> int:
 
     Raises CallError for what is not a number of threads; warns where fewer are usable.
     """
-    usable = usable_threads()
-    if asked is None:
-        return usable
-    count = as_number(asked)
-    if count is None or count < 1:
-        raise CallError(
-            f"threads must be an int of at least 1, or None for all, not {brief(asked)}"
-        )
-    if count > usable:
-        warn_caller(f"{count} threads are more than the {usable} CPUs: {usable} are used")
-    return min(count, usable)
+    return usable_threads() if asked is None else usable_of(asked, "threads", ", or None for all")

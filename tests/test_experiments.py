@@ -21,9 +21,9 @@ from satura.commands.compiling import parse_limits
 from satura.commands.worth import LOST, smaller_sets, worths
 from satura.experiments import (
     Trial,
+    answers,
     plot_trials,
     read_trials,
-    sweep,
     trials,
     write_trials,
 )
@@ -96,7 +96,7 @@ def test_extractors_and_rules_of_a_users_own(model: Path) -> None:
 def test_the_best_bound_of_a_graph_is_that_of_all_its_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(sweep, "relax", lambda graph: Result({}, 0.0, 1.0))
+    monkeypatch.setattr(answers, "relax", lambda graph: Result({}, inf, 1.0))
     graph = read_gym((Path(__file__).parent / "egraph.json").read_text()).graph
 
     def proved(graph: ChoiceGraph) -> Result:
@@ -113,6 +113,8 @@ def test_the_best_bound_of_a_graph_is_that_of_all_its_rows(
         assert first.gap == second.gap == first.cost / first.bound - 1
     later = with_best_bounds([replace(first, bound=1.0, gap=9.0), replace(second, model="h")])
     assert [each.bound for each in later] == [1.0, second.bound]
+    refuted = with_best_bounds([first, replace(second, cost=8.0, bound=8.0 + 1e-12)])
+    assert [each.bound for each in refuted] == [8.0, 8.0]
 
 
 def test_typical_sizes_are_part_of_the_name_of_a_cost(tmp_path: Path) -> None:
@@ -256,7 +258,7 @@ def test_arguments_of_another_kind_are_refused(model: Path, tmp_path: Path) -> N
         ({"rules": "none"}, "rules are a list of names"),
         ({"limits": Limits()}, "limits are a dict by name"),
         ({"limits": {"short": 3}}, "limits 'short' are satura.Limits"),
-        ({"jobs": "2"}, "jobs is '2'"),
+        ({"jobs": "2"}, "jobs must be an int of at least 1, not '2'"),
     ]
     for changes, message in wrong:
         with pytest.raises(CallError, match=message):
@@ -286,15 +288,21 @@ def test_foreign_files_of_one_line_are_not_replaced(tmp_path: Path, content: byt
     assert len(read_trials(csv)) == 1
 
 
+def graph_file(folder: Path, name: str = "egraph.json", cost: float = 1.0) -> Path:
+    """An e-graph of one node."""
+    path = folder / name
+    text = {"nodes": {"x": {"eclass": "0", "cost": cost}}, "root_eclasses": ["0"]}
+    path.write_text(json.dumps(text))
+    return path
+
+
 def test_a_model_that_has_changed_is_tried_again(tmp_path: Path) -> None:
     """Also one of the same name in another folder; its rows are replaced."""
     csv, numbers = tmp_path / "t.csv", []
     paths = [tmp_path / folder / "g.json" for folder in "ab"]
     for path, cost in zip(paths, (3, 5), strict=True):
         path.parent.mkdir()
-        path.write_text(
-            json.dumps({"nodes": {"x": {"eclass": "0", "cost": cost}}, "root_eclasses": ["0"]})
-        )
+        graph_file(path.parent, path.name, cost)
     for path in (paths[0], paths[1], paths[0]):
         done = CliRunner().invoke(app, ["experiment", str(path), "--csv", str(csv), "--json"])
         assert done.exit_code == 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
+from math import pow
 from random import Random
 
 import pytest
@@ -11,10 +13,10 @@ import pytest
 from benchmarks.models import build
 from satura.pipeline.models import load
 from satura.pipeline.stages import _searches, best_schedule, rewrite
-from satura.rewrite.errors import ProgramError
+from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.extract.candidates import add_variants
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
-from satura.rewrite.extract.exact import _circles, exact
+from satura.rewrite.extract.exact import _circles, exact, relax
 from satura.rewrite.extract.extract import EXTRACTORS, Appraised, choices, extract
 from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.landmarks import Landmarks, landmarks
@@ -253,10 +255,60 @@ def test_variants_store_only_what_others_need(monkeypatch: pytest.MonkeyPatch) -
     assert len(add_variants(beside).found) > len(beside.found)
 
 
-def test_costs_that_are_next_to_nothing_are_no_landmarks() -> None:
-    graph = ChoiceGraph(3, (0, 1, 2), ((), (0,), (1,)), (9e-16,) * 3, (2,))
-    assert landmarks(graph).bound == 0.0
-    assert exact(graph).cost == pytest.approx(27e-16)
+@pytest.mark.parametrize("unit", [1.0, 1e-5, 1e-30])
+def test_costs_that_are_next_to_nothing_are_no_landmarks(unit: float) -> None:
+    graph = ChoiceGraph(3, (0, 1, 2), ((), (0,), (1,)), (unit, 9e-16 * unit, 9e-16 * unit), (2,))
+    assert landmarks(graph).bound == unit and len(landmarks(graph).cuts) == 1
+    assert exact(graph).cost == pytest.approx(unit)
+
+
+def of_many_magnitudes(random: Random) -> float:
+    return pow(10.0, random.uniform(-9, 3))
+
+
+def near_each_other(random: Random) -> float:
+    return random.choice((1, 2)) + random.choice((0.0, 1e-7, 1e-6, 2e-6))
+
+
+def far_apart(random: Random) -> float:
+    return random.choice((0.0, 1e-17, 1e-15, 2e-15, 1e-12, 1e-9, 1.0, 1e3))
+
+
+@pytest.mark.parametrize("unit", [5e-324, 1e-318, 1e-200, 1e-16, 1.0, 1e6, 1e200])
+@pytest.mark.parametrize("draw", [of_many_magnitudes, near_each_other, far_apart])
+@pytest.mark.parametrize("seed", deep_but((*range(6), 13, 16), range(200)))
+def test_costs_of_any_magnitude(seed: int, draw: Callable[[Random], float], unit: float) -> None:
+    """The exact choice is the cheapest to 1e-9, and no bound is above it."""
+    random, graph = Random(seed), random_graph(seed)
+    graph = replace(graph, costs=tuple(unit * draw(random) for _ in graph.costs))
+    best = cheapest(graph)
+    if best is None:
+        return
+    found, relaxed = exact(graph), relax(graph)
+    same = pytest.approx(best, rel=2e-9, abs=5e-324)
+    assert found.cost == same and found.bound == same and found.bound <= found.cost
+    most = best * (1 + 2e-9)
+    assert landmarks(graph).bound <= most and relaxed.bound <= min(most, relaxed.cost)
+
+
+def test_without_scipy_only_what_needs_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where classes read each other, which are looked for first."""
+    monkeypatch.setattr("satura.rewrite.extract.exact.find_spec", lambda name: None)
+    monkeypatch.setattr("satura.rewrite.extract.exact._Model", None)
+    graph = ChoiceGraph(3, (0, 0, 1, 1, 2), ((1,), (), (0,), (), (0, 1)), (0.0, 5, 0.0, 5, 1), (2,))
+    none = Landmarks(0.0, (), graph.costs)
+    monkeypatch.setattr("satura.rewrite.extract.exact.landmarks", lambda graph: none)
+    assert relax(graph).cost == 6.0
+    with pytest.raises(CallError, match="exact extraction needs scipy"):
+        exact(graph)
+
+
+def test_a_bound_is_not_above_the_cost_by_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = ChoiceGraph(2, (0, 1, 1), ((1,), (), ()), (0.1, 0.7, 0.8), (0,))
+    above = replace(landmarks(graph), bound=graph.cost((0, 1)) * (1 + 1e-15))
+    monkeypatch.setattr("satura.rewrite.extract.exact.landmarks", lambda graph: above)
+    for found in (exact(graph), relax(graph)):
+        assert found.bound == found.cost
 
 
 def chain(length: int, reach: int = 1) -> ChoiceGraph:

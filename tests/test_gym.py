@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from satura.rewrite.errors import ModelError
+from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.extract.exact import exact
 from satura.rewrite.extract.greedy import tree_greedy
 from satura.rewrite.extract.gym import gym_text, read_gym
@@ -78,6 +78,14 @@ def test_json_that_is_nested_too_deep_or_is_not_text_is_an_error() -> None:
     for text in ("[" * 100_000, b"\xff\xfe\xfa"):
         with pytest.raises(ModelError, match="an e-graph is not"):
             read_gym(text)
+
+
+@pytest.mark.parametrize("text", [None, 5, Path("egraph.json"), {}])
+def test_what_is_not_text_is_an_error_of_the_call(text: object) -> None:
+    with pytest.raises(
+        CallError, match=r"JSON of an e-graph, not .*; of a file it is path\.read_t"
+    ):
+        read_gym(text)  # type: ignore[arg-type]
 
 
 def test_a_long_circle_is_shortened() -> None:

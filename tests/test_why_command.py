@@ -8,8 +8,10 @@ from pathlib import Path
 import onnx
 import pytest
 
+from satura.commands.choice import _Told
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import best_choice, saturate
+from satura.rewrite.extract.extract import assembly
 from satura.rewrite.extract.losers import contest
 from tests.command_line import Run, runs
 from tests.onnx_models import make_model, node
@@ -122,11 +124,19 @@ def test_the_command_says_which_candidates_lost(model: Path, run: Run) -> None:
     assert run(model)[0] == 2
 
 
-def test_what_was_tried_is_not_said_to_be_left_out() -> None:
-    """Some candidates cannot be part of any choice."""
-    program, _, _ = random_program(0)
-    found, result = best_choice(saturate(program, rule_set("default")))
-    pairs = [cls for cls in result.choice if len(found.graph.candidates[cls]) == 2]
-    contests = [contest(found, result, cls) for cls in pairs]
-    assert any(not each.losers for each in contests)
-    assert all(each.left_out == 0 for each in contests)
+@pytest.mark.parametrize("seed", [0, 3, 7])
+def test_what_lost_is_told_or_counted(seed: int) -> None:
+    """Also candidates with which the rest does without what they compute."""
+    found, result = best_choice(saturate(random_program(seed)[0], rule_set("default")))
+    told = _Told(found, result, made := assembly(found, result))
+    useless = 0
+    for cls in result.choice:
+        root, answer = made.stored[cls], contest(found, result, cls)
+        others = len(found.graph.candidates[cls]) - 1
+        assert len(answer.losers) + answer.useless + answer.left_out == others
+        text = told.text(root, root, answer)
+        assert ("nothing else could have computed it" in text) == (not others)
+        assert (f"lost, {answer.useless} other candidate" in text) == (answer.useless > 0)
+        assert told.as_json(root, answer)["useless"] == answer.useless
+        useless += answer.useless
+    assert useless

@@ -76,6 +76,22 @@ class ChoiceGraph:
                 stack.extend(reversed(self.leaves[picks[cls]]))
         return found
 
+    def in_turn(self, chosen: Iterable[int]) -> dict[int, int]:
+        """The classes that some candidates compute one after another, each with the first."""
+        missing = {candidate: len(self.leaves[candidate]) for candidate in chosen}
+        ready = [candidate for candidate, count in missing.items() if not count]
+        picks: dict[int, int] = {}
+        for candidate in ready:
+            cls = self.homes[candidate]
+            if cls not in picks:
+                picks[cls] = candidate
+                for reader in self.readers[cls]:
+                    if reader in missing:
+                        missing[reader] -= 1
+                        if not missing[reader]:
+                            ready.append(reader)
+        return picks
+
     def cost(self, chosen: Iterable[int]) -> float:
         """The cost of some candidates together."""
         return sum(self.costs[candidate] for candidate in chosen)

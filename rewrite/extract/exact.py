@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from itertools import combinations
+from math import isfinite
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Result
@@ -22,6 +23,7 @@ from satura.rewrite.extract.local_search import local_search
 NODES = 10_000  # of branch and bound; a limit of time would make results depend on the machine
 SMALL = 5  # classes that read each other of which all subsets get a row
 TOLERANCE = 1e-6  # of a linear program's optimum, relative
+UNITS = 1e6  # that the first choice costs: HiGHS takes costs that differ by 1e-6 for equal
 
 
 def exact(graph: ChoiceGraph) -> Result:
@@ -31,9 +33,11 @@ def exact(graph: ChoiceGraph) -> Result:
     """
     start = local_search(graph)
     found = landmarks(graph)
-    best = replace(start, bound=found.bound)
+    best = replace(start, bound=min(found.bound, start.cost))
     if best.gap <= NOISE:
         return replace(best, bound=best.cost)
+    if not find_spec("scipy"):
+        raise CallError("exact extraction needs scipy: pip install 'satura[exact]'")
     return _Model(graph, found, best).solved()
 
 
@@ -45,10 +49,11 @@ def relax(graph: ChoiceGraph) -> Result:
     """
     start = local_search(graph)
     found = landmarks(graph)
-    best = replace(start, bound=found.bound)
+    best = replace(start, bound=min(found.bound, start.cost))
     if best.gap <= NOISE or not find_spec("scipy"):
         return best
-    return replace(best, bound=max(best.bound, _Model(graph, found, best).relaxation()))
+    relaxed = _Model(graph, found, best).relaxation()
+    return replace(best, bound=max(best.bound, min(relaxed, best.cost)))
 
 
 class _Model:
@@ -103,16 +108,20 @@ class _Model:
         while True:
             chosen, bound = self._solve()
             if chosen is None:
-                return replace(self.start, bound=max(bound, self.start.bound))
-            picks = _picks(graph, chosen)
+                return self._start_above(bound)
+            picks = graph.in_turn(chosen)
             if all(goal in picks for goal in graph.goals):
                 break
             self.forbid_circle(frozenset(graph.homes[k] for k in chosen) - picks.keys())
         choice = graph.needed(picks)
         cost = graph.cost(choice.values())
         if cost >= self.start.cost:
-            return replace(self.start, bound=max(self.start.bound, min(bound, self.start.cost)))
-        return Result(choice, cost, min(bound, cost))
+            return self._start_above(bound)
+        return Result(choice, cost, min(max(bound, self.start.bound), cost))
+
+    def _start_above(self, bound: float) -> Result:
+        """The first choice, with the better of its bound and another."""
+        return replace(self.start, bound=max(self.start.bound, min(bound, self.start.cost)))
 
     def relaxation(self) -> float:
         """A bound: the least cost where candidates may be chosen by parts."""
@@ -120,31 +129,29 @@ class _Model:
 
     def _solve(self, in_whole: bool = True) -> tuple[list[int] | None, float]:
         """The chosen candidates, None where no choice was found; and the bound."""
-        try:
-            from scipy.optimize import Bounds, LinearConstraint, milp
-            from scipy.sparse import coo_array
-        except ImportError:
-            raise CallError("exact extraction needs scipy: pip install 'satura[exact]'") from None
+        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.sparse import coo_array
+
         width = len(self.candidates) + len(self.needed)
         entries = [
             (n, column, v) for n, (row, _) in enumerate(self.rows) for column, v in row.items()
         ]
         numbers, columns, values = zip(*entries, strict=True)
         matrix = coo_array((values, (numbers, columns)), shape=(len(self.rows), width)).tocsr()
-        scale = 1 / self.start.cost
-        costs = [self.graph.costs[k] * scale for k in self.candidates] + [0.0] * len(self.needed)
+        unit = self.start.cost
+        costs = [self.graph.costs[k] / unit * UNITS for k in self.candidates]
         least = [0.0] * width
         for goal in self.graph.goals:
             least[self.needed[goal]] = 1.0
         result = milp(
-            costs,
+            costs + [0.0] * len(self.needed),
             integrality=[int(in_whole)] * len(self.candidates) + [0] * len(self.needed),
             bounds=Bounds(least, [1.0] * width),
             constraints=LinearConstraint(matrix, [least for _, least in self.rows]),
             options={"node_limit": NODES, "mip_rel_gap": NOISE},
         )
         found = result.mip_dual_bound if in_whole else result.fun
-        bound = float(found) / scale if found is not None else 0.0
+        bound = float(found) / UNITS * unit if found is not None and isfinite(found) else 0.0
         if result.x is None:
             return None, bound
         chosen = [k for k, x in zip(self.candidates, result.x, strict=False) if x > 0.5]
@@ -211,20 +218,3 @@ def _components(graph: ChoiceGraph, of: dict[int, list[int]]) -> Iterator[list[i
     for cls, label in zip(of, labels, strict=True):
         members.setdefault(int(label), []).append(cls)
     yield from (sorted(classes) for classes in members.values() if len(classes) > 1)
-
-
-def _picks(graph: ChoiceGraph, chosen: list[int]) -> dict[int, int]:
-    """The classes that the chosen candidates compute one after another, each with the first."""
-    missing = {candidate: len(graph.leaves[candidate]) for candidate in chosen}
-    ready = [candidate for candidate, count in missing.items() if not count]
-    picks: dict[int, int] = {}
-    for candidate in ready:
-        cls = graph.homes[candidate]
-        if cls not in picks:
-            picks[cls] = candidate
-            for reader in graph.readers[cls]:
-                if reader in missing:
-                    missing[reader] -= 1
-                    if not missing[reader]:
-                        ready.append(reader)
-    return picks

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from satura.rewrite.errors import ModelError
+from satura.rewrite.errors import CallError, ModelError, brief
 from satura.rewrite.extract.choice_graph import DEAREST, ChoiceGraph, Result
 from satura.rewrite.extract.greedy import cheapest_trees
 
@@ -45,7 +45,14 @@ class Gym:
 
 
 def read_gym(text: str | bytes) -> Gym:
-    """The choice graph of an e-graph's JSON. Raises ModelError where it is not in that form."""
+    """The choice graph of an e-graph's JSON.
+
+    Raises ModelError where it is not in that form, and CallError for what is not text.
+    """
+    if not isinstance(text, str | bytes | bytearray):
+        raise CallError(
+            f"text is the JSON of an e-graph, not {brief(text)}; of a file it is path.read_text()"
+        )
     try:
         content = json.loads(text)
     except ValueError as error:

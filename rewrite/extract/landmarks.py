@@ -21,7 +21,7 @@ from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.choice_graph import ChoiceGraph
 
 STEPS = 4_000_000  # after which no landmark is looked for: some seconds; time is not the same again
-NOTHING = 1e-15  # seconds: a cost that rounding leaves
+NOTHING = 1e-12  # of what the dearest goal costs at least: a cost that rounding leaves
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _of_needed(graph: ChoiceGraph, prices: _Prices) -> list[tuple[int, ...]]:
     while stack:
         cls = stack.pop()
         usable = [k for k in graph.candidates[cls] if prices.is_usable(k)]
-        if min([graph.costs[k] for k in usable]) > NOTHING:
+        if min([prices.left[k] for k in usable]) > 0.0:
             cuts.append(tuple(usable))
         first, *others = [graph.leaves[k] for k in usable]
         new = set(first).intersection(*others) - seen
@@ -76,7 +76,8 @@ class _Prices:
     """The price of each class where of several leaves only the dearest is paid for.
 
     `dearest[k]` is that leaf of candidate k, None where it reads nothing. `left[k]` is what its
-    cost has not been charged yet. `steps` counts what has been done, by classes that were visited.
+    cost has not been charged yet, 0 where that is `nothing` beside the goals. `steps` counts what
+    has been done, by classes that were visited.
     """
 
     def __init__(self, graph: ChoiceGraph) -> None:
@@ -93,6 +94,9 @@ class _Prices:
         for goal in graph.goals:
             if self.price[goal] == inf:
                 raise ProgramError(f"class {goal} cannot be computed by any of its candidates")
+        self.nothing = NOTHING * max([self.price[goal] for goal in graph.goals], default=0.0)
+        small = tuple(k for k, cost in enumerate(graph.costs) if 0 < cost <= self.nothing)
+        self.charge([small], [0.0])
 
     def is_usable(self, candidate: int) -> bool:
         """Whether all that a candidate reads can be computed."""
@@ -104,7 +108,7 @@ class _Prices:
         They lead into the classes from which the goal follows for nothing.
         """
         goal = max(self.graph.goals, key=self.price.__getitem__, default=None)
-        if goal is None or self.price[goal] <= NOTHING:
+        if goal is None or self.price[goal] == 0.0:
             return None
         zone = {goal}
         stack = [goal]
@@ -112,14 +116,14 @@ class _Prices:
         while stack:
             for candidate in self.graph.candidates[stack.pop()]:
                 dearest = self.dearest[candidate]
-                if self.left[candidate] > NOTHING:
+                if self.left[candidate] > 0.0:
                     paid.append(candidate)
                 elif dearest is not None and dearest not in zone:
                     zone.add(dearest)
                     stack.append(dearest)
         self.steps += len(zone)
         cut = (k for k in paid if self._is_reached(self.dearest[k], zone, self.price[goal]))
-        return tuple(cut) or None  # none where a price is but the sum of costs that are nothing
+        return tuple(cut) or None  # none where rounding hides what is paid
 
     def _is_reached(self, start: int | None, zone: set[int], price: float) -> bool:
         """Whether a class follows without any of the zone, which all cost at least `price`."""
@@ -145,7 +149,7 @@ class _Prices:
         for cut, amount in zip(cuts, amounts, strict=True):
             for candidate in cut:
                 self.left[candidate] -= amount
-                if self.left[candidate] <= NOTHING:
+                if self.left[candidate] <= self.nothing:
                     self.left[candidate] = 0.0
                 heap.append((self._price_of(candidate), self.graph.homes[candidate]))
         heapify(heap)

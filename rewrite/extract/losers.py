@@ -37,10 +37,14 @@ class Contender:
 
 @dataclass(frozen=True)
 class Contest:
-    """The candidate that was chosen, the nearest losers in order, and how many were not tried."""
+    """The candidate that was chosen, the nearest losers in order, and how many were not tried.
+
+    With `useless` others the class was not computed at all: what reads it chose something else.
+    """
 
     chosen: Contender
     losers: tuple[Contender, ...]
+    useless: int
     left_out: int
 
 
@@ -53,10 +57,12 @@ def contest(found: Candidates, result: Result, cls: int, most: int = MOST) -> Co
         key=lambda each: graph.costs[each] + _unpaid(graph, result.choice, each),
     )
     before = _terms(found, result.choice)
-    losers = []
+    losers, useless = [], 0
     for candidate in ranked[:most]:
         forced = _force(graph, result, cls, candidate)
-        if forced is not None:
+        if forced is not None and cls not in forced.choice:
+            useless += 1
+        elif forced is not None:
             after = _terms(found, forced.choice)
             shifts = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in before | after}
             terms = sorted(shifts.items(), key=lambda term: -abs(term[1]))
@@ -65,7 +71,7 @@ def contest(found: Candidates, result: Result, cls: int, most: int = MOST) -> Co
             losers.append(Contender(fragment, own, forced.cost, kept))
     losers.sort(key=lambda loser: loser.whole)
     chosen = Contender(found.fragment(winner), graph.costs[winner], result.cost)
-    return Contest(chosen, tuple(losers), max(0, len(ranked) - most))
+    return Contest(chosen, tuple(losers), useless, max(0, len(ranked) - most))
 
 
 def _unpaid(graph: ChoiceGraph, choice: Mapping[int, int], candidate: int) -> float:
@@ -75,7 +81,8 @@ def _unpaid(graph: ChoiceGraph, choice: Mapping[int, int], candidate: int) -> fl
 
 
 def _force(graph: ChoiceGraph, result: Result, cls: int, candidate: int) -> Result | None:
-    """The best choice found in which `candidate` computes `cls`; None where there is none."""
+    """The best choice found in which nothing but `candidate` computes `cls`, if anything does; None
+    where there is none."""
     kept = [k for k, home in enumerate(graph.homes) if home != cls or k == candidate]
     number = {k: position for position, k in enumerate(kept)}
     less = ChoiceGraph(
@@ -93,33 +100,11 @@ def _force(graph: ChoiceGraph, result: Result, cls: int, candidate: int) -> Resu
     starts = [start]
     picks = {**start.choice, **{c: number[k] for c, k in result.choice.items() if c != cls}}
     picks[cls] = number[candidate]
-    if all(c in picks for k in picks.values() for c in less.leaves[k]) and _ends(less, picks):
+    if less.in_turn(picks.values()).keys() >= set(less.goals):
         choice = less.needed(picks)
         starts.append(Result(choice, less.cost(choice.values())))
     found = min((improve(less, each, others) for each in starts), key=lambda each: each.cost)
-    if cls not in found.choice:
-        return None
     return replace(found, choice={c: kept[k] for c, k in found.choice.items()})
-
-
-def _ends(graph: ChoiceGraph, picks: Mapping[int, int]) -> bool:
-    """Whether no pick reads what is computed from it."""
-    done: set[int] = set()
-    open_: set[int] = set()
-    stack = list(graph.goals)
-    while stack:
-        cls = stack[-1]
-        missing = [leaf for leaf in graph.leaves[picks[cls]] if leaf not in done]
-        if cls in done or not missing:
-            done.add(cls)
-            open_.discard(cls)
-            stack.pop()
-        elif cls in open_:
-            return False
-        else:
-            open_.add(cls)
-            stack.extend(missing)
-    return True
 
 
 def _terms(found: Candidates, choice: Mapping[int, int]) -> dict[str, float]:

@@ -7,7 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader, FileIO
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -154,3 +154,22 @@ def atomic_file(path: Path, mode: int = 0o666, syncs: bool = True) -> Iterator[B
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Let no other process be in this context for the same folder, where the system has such locks.
+
+    What locks a file itself is gone when another one replaces it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        yield
+        return
+    with ExitStack() as stack:
+        with suppress(OSError):  # a folder that may not be read, and some on other machines
+            descriptor = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from satura.commands.models import file_or_light, node_number
 from satura.commands.rule_files import with_files
-from satura.commands.terminal import print_json, print_line, progress
+from satura.commands.terminal import counted, print_json, print_line, progress
 from satura.pipeline.stages import best_choice, saturate
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.assemble import Assembly
@@ -69,15 +69,19 @@ class _Told:
         if asked != root:
             lines[0] += f", in whose dispatch %{asked} is computed"
         lines.append("  " + self.line(answer.chosen.fragment, answer.chosen.seconds))
-        if not answer.losers and not answer.left_out:
+        if not answer.losers and not answer.useless and not answer.left_out:
             lines.append("nothing else could have computed it")
         for loser in answer.losers:
             dearer = f"the whole would take {self.dearer(loser) * 1e6:.2f} us more"
             lines += [f"lost, {dearer}", "  " + self.line(loser.fragment, loser.seconds)]
             shifts = (f"{name} {each * 1e6:+.2f}" for name, each in loser.terms[:_TERMS])
             lines.append("  by " + (", ".join(shifts) or "nothing"))
+        if answer.useless:
+            others = counted(answer.useless, "other candidate")
+            lines.append(f"lost, {others}: the cheapest found with each does without this tensor")
         if answer.left_out:
-            lines.append(f"{answer.left_out} more candidates were not tried")
+            were = counted(answer.left_out, "more candidate was", "more candidates were")
+            lines.append(f"{were} not tried")
         return "\n".join(lines)
 
     def as_json(self, root: int, answer: Contest) -> dict[str, object]:
@@ -88,6 +92,7 @@ class _Told:
                 {**self.record(each), "dearer": self.dearer(each), "terms": dict(each.terms)}
                 for each in answer.losers
             ],
+            "useless": answer.useless,
             "left_out": answer.left_out,
         }
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 
 from satura.commands.compiling import parse_limits
 from satura.commands.models import by_stem, file_or_light
+from satura.commands.outputs import check_output
 from satura.commands.terminal import print_json, print_table, progress
 from satura.distributed import Client
-from satura.experiments import Trial, plot_trials, read_trials, trials, write_trials
+from satura.experiments import Trial, plot_trials, read_trials, trials
+from satura.experiments.plot import check_plot
 from satura.experiments.sweep import with_best_bounds
+from satura.experiments.table import update_rows
 from satura.pipeline.models import Model, load
 from satura.pipeline.rates import cost_model
 from satura.pipeline.sizes import Dims, check_sizes, parse_dims, typical_sizes
@@ -43,9 +47,10 @@ def experiment(
 
     Where there are `dims`, the name of a cost model has its typical sizes.
     """
-    for path in (csv, plot):
-        if path is not None and not path.parent.is_dir():
-            raise CallError(f"{path} cannot be written: there is no folder '{path.parent}'")
+    for path in filter(None, (csv, plot)):
+        check_output(path)
+    if plot is not None:
+        check_plot(plot)
     models = by_stem(names, model)
     sizes = typical(models.values(), parse_dims(dims))
     said = "".join(f", {name}={size}" for name, size in sizes.items())
@@ -57,15 +62,15 @@ def experiment(
         for trial in trials(models, rules, extractors, priced, limited, jobs, done, client):
             found.append(trial)
             if csv is not None:
-                write_trials(csv, with_best_bounds([*found, *_others(done, found)]))
+                update_rows(csv, Trial, lambda now: _joined(found, now))
             phase(f"{trial.model}, {trial.rules}, {trial.extractor} done", 0.0)
-    found = with_best_bounds([*found, *_others(done, found)])[: len(found)]
-    if plot is not None:
-        plot_trials(plot, found)
+    found = _joined(found, done)[: len(found)]
     if json:
-        print_json([asdict(trial) for trial in found])
+        print_json([record(trial) for trial in found])
     else:
         print_table(TITLE, header(found), rows(found))
+    if plot is not None:
+        plot_trials(plot, found)
 
 
 @contextmanager
@@ -112,6 +117,11 @@ def typical(models: Iterable[Model | ChoiceGraph], dims: Dims) -> dict[str, int]
     return sizes
 
 
+def record(trial: Trial) -> dict[str, object]:
+    """A trial as plain values: JSON has no infinite gap."""
+    return {**asdict(trial), "gap": trial.gap if isfinite(trial.gap) else None}
+
+
 def header(found: Sequence[Trial]) -> tuple[str, ...]:
     """The header of a table of some trials, with the unit of costs where all have the same."""
     unit = "cost" if any(trial.is_of_graph for trial in found) else "us"
@@ -134,7 +144,7 @@ def rows(found: Sequence[Trial]) -> list[list[str]]:
     ]  # fmt: skip
 
 
-def _others(done: Sequence[Trial], found: Sequence[Trial]) -> list[Trial]:
-    """Those that were done and not asked for, or not yet."""
+def _joined(found: Sequence[Trial], done: Sequence[Trial]) -> list[Trial]:
+    """What was found, then what was done and not asked for, or not yet; with the best bounds."""
     keys = {trial.key for trial in found}
-    return [trial for trial in done if trial.key not in keys]
+    return with_best_bounds([*found, *(trial for trial in done if trial.key not in keys)])

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import pickle
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from threading import Thread
 from typing import TypeVar, cast
 
 from satura.pipeline.rule_file import load_rules
@@ -17,7 +22,8 @@ from satura.rewrite.errors import CallError, SaturaError
 from satura.rewrite.language.dsl import RuleSet
 
 Made = TypeVar("Made")
-Work = Callable[[], Made]
+Work = tuple[str, Callable[[], Made]]
+"""What makes something, with its name in errors."""
 
 _work_beside: Sequence[Work[object]] = ()
 """The work of a parallel run: processes inherit it, as a user's functions cannot be sent."""
@@ -25,20 +31,28 @@ _work_beside: Sequence[Work[object]] = ()
 
 def in_turn(work: Sequence[Work[Made]]) -> Iterator[Made]:
     """What each makes, here."""
-    for each in work:
-        yield each()
+    for _, make in work:
+        yield make()
 
 
 def beside(work: Sequence[Work[Made]], jobs: int) -> Iterator[Made]:
-    """What each makes, in order, in `jobs` processes at a time.
+    """What each makes, in order, in at most `jobs` processes at a time.
 
-    Raises SaturaError where a process ends before its work does.
+    None of them outlives this process, or runs on when nobody takes what it makes. Raises what the
+    work raises, as a SaturaError with its name what cannot be sent here; and SaturaError where a
+    process ends before its work does.
     """
     global _work_beside
     _work_beside = work
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"))
+    workers: set[BaseProcess] = set()
+    count = max(1, min(jobs, len(work)))
+    fork = multiprocessing.get_context("fork")
+    pool = ProcessPoolExecutor(count, fork, _end_with_parent)
     try:
-        yield from cast("Iterator[Made]", pool.map(_done, range(len(work))))
+        others = set(multiprocessing.active_children())
+        made = pool.map(_done, range(len(work)))
+        workers = set(multiprocessing.active_children()) - others
+        yield from cast("Iterator[Made]", made)
     except BrokenProcessPool:
         raise SaturaError(
             "a process that ran trials ended without a word, perhaps for want of memory:"
@@ -46,11 +60,37 @@ def beside(work: Sequence[Work[Made]], jobs: int) -> Iterator[Made]:
         ) from None
     finally:
         _work_beside = ()
+        for worker in workers:
+            worker.kill()
         pool.shutdown(cancel_futures=True)
 
 
+def _end_with_parent() -> None:
+    """Let this process end when its parent has, and leave it to the parent what signals do."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
+
+
 def _done(number: int) -> object:
-    return _work_beside[number]()
+    """What one piece of the work makes. Raises only what can be sent to another process."""
+    name, make = _work_beside[number]
+    try:
+        return make()
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            raise SaturaError(f"{name}: {type(error).__name__}: {error}") from None
+        raise
 
 
 @dataclass(frozen=True)

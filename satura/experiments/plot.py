@@ -10,6 +10,21 @@ from satura.rewrite.errors import CallError, file_errors
 from satura.rewrite.program.arguments import as_path
 
 
+def check_plot(path: str | Path) -> None:
+    """Raise CallError without matplotlib, and for an ending that it does not know."""
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError:
+        raise CallError("plots need matplotlib: pip install 'satura[plot]'") from None
+    ending = as_path(path).suffix.removeprefix(".").lower()
+    known = sorted(FigureCanvasBase.get_supported_filetypes())
+    if ending and ending not in known:
+        raise CallError(
+            f"{path} cannot be written: a plot does not end in '.{ending}'; endings are"
+            f" {', '.join(known)}"
+        )
+
+
 def plot_trials(path: str | Path, found: Sequence[Trial]) -> None:
     """Write an image of the kind that the path's ending names.
 
@@ -20,10 +35,9 @@ def plot_trials(path: str | Path, found: Sequence[Trial]) -> None:
     found = list(found)
     if not found:
         raise CallError(f"there is nothing to plot to {path}: no trials were given")
-    try:
-        import matplotlib
-    except ImportError:
-        raise CallError("plots need matplotlib: pip install 'satura[plot]'") from None
+    check_plot(path)
+    import matplotlib
+
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

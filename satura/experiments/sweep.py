@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import inf
 from pathlib import Path
 from time import process_time
 from typing import TypeAlias, TypeVar
 
+from satura.backend.cores import usable_of
 from satura.distributed import Client, each_on_workers
+from satura.experiments.answers import answers
 from satura.experiments.content import content_of, model_digest
 from satura.experiments.parallel import RulesOfFiles, beside, in_turn, pack_rules, unpack_rules
 from satura.pipeline.models import Model, load
@@ -19,14 +21,14 @@ from satura.pipeline.rule_sets import Rules, check
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError, brief
-from satura.rewrite.extract.choice_graph import DEAREST, ChoiceGraph, Extractor, Result
+from satura.rewrite.extract.choice_graph import DEAREST, NOISE, ChoiceGraph, Extractor
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.exact import relax
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
 from satura.rewrite.extract.statistics import statistics
-from satura.rewrite.program.arguments import as_number, check_named
+from satura.rewrite.program.arguments import check_named
 
 GIVEN = "-"  # what does not apply to a choice graph
+OPEN = {"may be": "infinite"}  # of a field, as of the gap above a bound of 0
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,11 @@ class Trial:
     """One extractor on the e-graph of one model, rule set, cost model and limits.
 
     `cost` is that of the choice, in seconds; no choice of the same candidates costs less than
-    `bound`, and `gap` is the share by which the cost may lie above the best of them. `predicted`
-    has the copies, too, that the schedule turned out to need. Processor seconds are those of
-    saturation, of the candidates and of the extractor. `content` is a digest of all that the names
-    stand for, but the extractor: trials with another one are of a model that has changed.
+    `bound`, and `gap` is the share by which the cost may lie above the best of them. `predicted` is
+    the cost of the schedule: it has the copies, too, that this turned out to need, and not what is
+    computed of constants, so that it may lie below `cost` and `bound`. Processor seconds are those
+    of saturation, of the candidates and of the extractor. `content` is a digest of all that the
+    names stand for, but the extractor: trials with another one are of a model that has changed.
     """
 
     model: str
@@ -50,7 +53,7 @@ class Trial:
     candidates: int
     cost: float
     bound: float
-    gap: float
+    gap: float = field(metadata=OPEN)
     predicted: float
     dispatches: int
     copies: int
@@ -97,6 +100,11 @@ class _Cell:
         return same if self.content and len(same) == len(found) else None
 
     @property
+    def name(self) -> str:
+        """What it is called in errors."""
+        return ", ".join(name for name in self.names if name != GIVEN)
+
+    @property
     def about(self) -> tuple[str, str, str, str, str]:
         """What the trials of its extractors have in common, but for numbers."""
         return self.names[0], self.content, *self.names[1:]
@@ -104,8 +112,8 @@ class _Cell:
     def run(self) -> list[Trial]:
         """Make the e-graph, and try all extractors on it."""
         if isinstance(self.model, ChoiceGraph):
-            return with_best_bounds(list(_on_graph(self, self.model)))
-        return with_best_bounds(list(_on_model(self, self.model)))
+            return list(_on_graph(self, self.model))
+        return list(_on_model(self, self.model))
 
     def to_send(self) -> _Cell:
         """The same for another process: rules by their files, the model's path from the root."""
@@ -129,18 +137,17 @@ def trials(
 
     `rules`, `extractors` and `costs` ("reference", "default", "calibrated") are names of satura's
     own, or rule sets, functions and cost models by a name. A model may be a choice graph, for which
-    rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes, or with a
-    `client` (a `distributed.Client`) as many as its Dask cluster has threads. There, models and
-    rules that are in files must be so on each worker, under the same path. An e-graph whose trials
+    rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes, of which
+    there are no more than CPUs; or with a `client` (a `distributed.Client`) as many as its Dask
+    cluster has threads. There, models and rules that are in files must be so on each worker, under
+    the same path. An e-graph whose trials
     are all among those `done`, with the same `content`, is not made again: these are given back.
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
-    scipy) or any extractor on it have proved. Raises CallError for an unknown name, and for what is
-    not of the kinds above.
+    scipy) or any extractor on it have proved. Raises CallError for an unknown name, for what is not
+    of the kinds above, and for an extractor's choice or bound that is wrong.
     """
-    count = as_number(jobs)
-    if count is None or count < 1:
-        raise CallError(f"jobs is {brief(jobs)}, but must be a number of at least 1")
+    count = usable_of(jobs, "jobs")
     cells = _cells(models, rules, extractors, costs, limits or {"default": Limits()})
     known = {trial.key: trial for trial in done}
     given = [cell.among(known) for cell in cells]
@@ -148,17 +155,25 @@ def trials(
     if client is not None:
         made = each_on_workers(_Cell.run, [cell.to_send() for cell in missing], client)
     else:
-        work = [cell.run for cell in missing]
-        made = in_turn(work) if count == 1 else beside(work, count)
+        work = [(cell.name, cell.run) for cell in missing]
+        made = in_turn(work) if jobs == 1 else beside(work, count)
     for found in given:
         yield from next(made) if found is None else found
 
 
 def with_best_bounds(found: Sequence[Trial]) -> list[Trial]:
-    """Some trials, each with the best bound that any of them on the same e-graph has."""
-    best: dict[object, float] = {}
+    """Some trials, each with the best bound that any of them on the same e-graph has.
+
+    A bound that the cost of another refutes, beyond rounding, does not count.
+    """
+    least: dict[object, float] = {}
     for each in found:
-        best[each.graph] = max(each.bound, best.get(each.graph, 0.0))
+        least[each.graph] = min(each.cost, least.get(each.graph, inf))
+    best = dict.fromkeys(least, 0.0)
+    for each in found:
+        cost = least[each.graph]
+        if each.bound <= cost * (1 + NOISE):
+            best[each.graph] = max(best[each.graph], min(each.bound, cost))
     bounds = [best[each.graph] for each in found]
     return [
         replace(each, bound=bound, gap=_gap(each.cost, bound))
@@ -225,50 +240,25 @@ def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
     saturated = process_time()
     found = choices(classes, cell.cost)
     listed = process_time()
-    bound = relax(found.graph).bound
-    for extractor, choose in cell.extractors.items():
-        before = process_time()
-        result = _chosen(extractor, choose, found.graph)
-        seconds = process_time() - before
-        best = max(bound, result.bound)
-        made = schedule(found, result)
+    for each in answers(cell.extractors, found.graph):
+        cost, bound = each.result.cost, each.result.bound
+        made = schedule(found, each.result)
         counts = statistics(made)
         yield Trial(
-            *cell.about, extractor, classes.node_count, len(found.found), result.cost, best,
-            _gap(result.cost, best), made.seconds, counts["dispatch-count"], counts["copy-count"],
-            saturated - started, listed - saturated, seconds,
+            *cell.about, each.extractor, classes.node_count, len(found.found), cost, bound,
+            _gap(cost, bound), made.seconds, counts["dispatch-count"], counts["copy-count"],
+            saturated - started, listed - saturated, each.seconds,
         )  # fmt: skip
 
 
 def _on_graph(cell: _Cell, graph: ChoiceGraph) -> Iterator[Trial]:
-    bound, count = relax(graph).bound, len(graph.homes)
-    for extractor, choose in cell.extractors.items():
-        before = process_time()
-        result = _chosen(extractor, choose, graph)
-        seconds = process_time() - before
-        best = max(bound, result.bound)
+    count = len(graph.homes)
+    for each in answers(cell.extractors, graph):
+        cost, bound = each.result.cost, each.result.bound
         yield Trial(
-            *cell.about, extractor, count, count, result.cost, best, _gap(result.cost, best),
-            result.cost, len(result.choice), 0, 0.0, 0.0, seconds,
+            *cell.about, each.extractor, count, count, cost, bound, _gap(cost, bound),
+            cost, len(each.result.choice), 0, 0.0, 0.0, each.seconds,
         )  # fmt: skip
-
-
-def _chosen(name: str, choose: Extractor, graph: ChoiceGraph) -> Result:
-    """What an extractor chooses, at the cost that it has in the graph.
-
-    Raises CallError for what is not a choice.
-    """
-    result = choose(graph)
-    if not isinstance(result, Result):
-        raise CallError(f"the extractor {name!r} gave a {type(result).__name__}, not a Result")
-    try:
-        graph.needed(result.choice)
-        is_of_its_class = all(graph.homes[pick] == cls for cls, pick in result.choice.items())
-    except (KeyError, IndexError):
-        is_of_its_class = False
-    if not is_of_its_class:
-        raise CallError(f"the extractor {name!r} did not choose a candidate for each class needed")
-    return replace(result, cost=graph.cost(result.choice.values()))
 
 
 def _extractors(wanted: Sequence[str] | Mapping[str, Extractor | str]) -> Mapping[str, Extractor]:

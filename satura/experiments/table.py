@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from csv import DictWriter, reader
 from csv import Error as CsvError
 from dataclasses import asdict, fields
 from io import StringIO
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from satura.experiments.sweep import Trial
+from satura.experiments.sweep import OPEN, Trial
 from satura.rewrite.errors import CallError, brief, file_errors
 from satura.rewrite.program.arguments import as_path
-from satura.rewrite.system.files import open_regular, output_file
+from satura.rewrite.system.files import locked, open_regular, output_file
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -50,11 +52,23 @@ def write_rows(path: str | Path, kind: type[Row], rows: Sequence[Row]) -> None:
         file.write(text.getvalue().encode(errors=_ANY_TEXT))
 
 
+def update_rows(
+    path: str | Path, kind: type[Row], change: Callable[[Sequence[Row]], Sequence[Row]]
+) -> None:
+    """Replace the records of a CSV, none where there is no file, by what `change` makes of them.
+
+    Other processes that do so, too, wait: none of their records is lost.
+    """
+    file = as_path(path)
+    with locked(Path(os.path.realpath(file)).parent):
+        write_rows(path, kind, change(read_rows(path, kind) if file.is_file() else []))
+
+
 def read_rows(path: str | Path, kind: type[Row]) -> list[Row]:
     """The records of a CSV that `write_rows` wrote, none of an empty file.
 
-    Raises CallError for a file with another header or other rows, however few, and FileError where
-    there is none.
+    Raises CallError for a file with another header or other rows, however few, for a number that is
+    not finite, and FileError where there is none.
     """
     columns = fields(kind)
     kinds = [_KINDS[str(each.type)] for each in columns]
@@ -62,12 +76,25 @@ def read_rows(path: str | Path, kind: type[Row]) -> list[Row]:
         content = file.read()
     if not content:
         return []
-    lines = StringIO(content.decode(errors=_ANY_TEXT), newline="")
+    rows = reader(StringIO(content.decode(errors=_ANY_TEXT), newline=""), strict=True)
+    found = []
     try:
-        header, *rows = reader(lines, strict=True)
-        if header == [each.name for each in columns]:
-            values = [[make(value) for make, value in zip(kinds, r, strict=True)] for r in rows]
-            return [kind(*row) for row in values]
+        if next(rows) == [each.name for each in columns]:
+            for row in rows:
+                values = [make(value) for make, value in zip(kinds, row, strict=True)]
+                for column, value in zip(columns, values, strict=True):
+                    if not _is_possible(value, column.metadata):
+                        raise CallError(
+                            f"{path}, line {rows.line_num}: {column.name} is {value}, which is not"
+                            " a finite number: remove the line"
+                        )
+                found.append(kind(*values))
+            return found
     except (KeyError, ValueError, CsvError):
         pass  # as for another header
     raise CallError(f"{path} is not a file of {kind.__name__.lower()}s: write to another one")
+
+
+def _is_possible(value: object, about: Mapping[str, object]) -> bool:
+    """Whether a value can stand in a column: no number but one that is `OPEN` is infinite."""
+    return not isinstance(value, float) or isfinite(value) or (value == inf and about == OPEN)

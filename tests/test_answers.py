@@ -1,0 +1,132 @@
+"""What extractors of users answer, and the processes in which they do."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from math import nan
+from multiprocessing.context import BaseContext
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from satura.backend import cores
+from satura.experiments import parallel, read_trials, trials
+from satura.rewrite.errors import CallError, SaturaError
+from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
+
+CIRCLE = ChoiceGraph(
+    3, (0, 0, 1, 1, 2), ((1,), (), (0,), (), (0, 1)), (1.0, 5.0, 1.0, 5.0, 1.0), (2,)
+)
+
+
+@pytest.mark.parametrize(
+    ("choice", "bound", "message"),
+    [
+        ({0: 0, 1: 2, 2: 4}, 0.0, "in a circle: class 2 is never computed"),
+        ({2: 4, 1: 3}, 0.0, "did not choose a candidate for each class needed$"),
+        ({2: 4, 1: 3, 0: -4}, 0.0, "each class needed: -4 is not one of class 0"),
+        ({2: 4, 1: 3, 0: 5}, 0.0, "each class needed: 5 is not one of class 0"),
+        ({2: 4, 1: 3, 0: "a"}, 0.0, "each class needed: 'a' is not one of class 0"),
+        ({2: 4, 1: 3, 0: 1.0}, 0.0, "each class needed: 1.0 is not one of class 0"),
+        (None, 0.0, "the choice None, not candidates by class"),
+        ([4, 3], 0.0, r"the choice \[4, 3\], not candidates by class"),
+        ({2: 4, 1: 3, 0: 1}, "11", "the bound '11', which is not a number"),
+        ({2: 4, 1: 3, 0: 1}, nan, "the bound nan, which is not a number"),
+        ({2: 4, 1: 3, 0: 1}, 10**400, "which is not a number"),
+        ({2: 4, 1: 3, 0: 1}, 11.001, "no choice costs less than 11.001, but one costs 7"),
+        ({2: 4, 1: 3, 0: 1}, 7.001, "no choice costs less than 7.001, but one costs 7"),
+    ],
+)
+def test_what_an_extractor_says_is_judged(choice: object, bound: object, message: str) -> None:
+    def wrong(graph: ChoiceGraph) -> Result:
+        return Result(choice, 0.0, bound)  # type: ignore[arg-type]
+
+    with pytest.raises(CallError, match=f"extractor 'wrong'.* {message}"):
+        list(trials({"g": CIRCLE}, extractors={"wrong": wrong, "tree": "tree"}))
+
+
+def test_candidates_of_another_librarys_integers_are_taken() -> None:
+    def right(graph: ChoiceGraph) -> Result:
+        return Result({np.int64(c): np.int64(k) for c, k in ((2, 4), (0, 0), (1, 3))}, 0.0, 7)  # type: ignore[misc]
+
+    (trial,) = trials({"g": CIRCLE}, extractors={"right": right})
+    assert trial.cost == trial.bound == 7.0 and trial.gap == 0.0
+
+
+class UnreadableError(Exception):
+    """Can be written as a pickle, and not read again."""
+
+    def __init__(self, text: str, number: int) -> None:
+        super().__init__(text)
+
+
+class UnwritableError(Exception):
+    """Cannot be written as a pickle."""
+
+    def __reduce__(self) -> str:
+        raise TypeError("no")
+
+
+@pytest.mark.parametrize("error", [UnreadableError("my fault", 2), UnwritableError("my fault")])
+def test_an_error_that_cannot_be_sent_is_told_with_what_was_tried(error: Exception) -> None:
+    def failing(graph: ChoiceGraph) -> Result:
+        raise error
+
+    with pytest.raises(type(error), match="my fault"):
+        list(trials({"g": CIRCLE}, extractors={"mine": failing}))
+    with pytest.raises(SaturaError, match=f"^g: {type(error).__name__}: my fault$"):
+        list(trials({"g": CIRCLE}, extractors={"mine": failing}, jobs=2))
+
+
+def test_there_are_no_more_processes_than_cpus_or_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def pool(count: int, context: BaseContext, start: Callable[[], None]) -> ProcessPoolExecutor:
+        asked.append(count)
+        return ProcessPoolExecutor(count, context, start)
+
+    monkeypatch.setattr(parallel, "ProcessPoolExecutor", pool)
+    monkeypatch.setattr(cores, "usable_threads", lambda: 2)
+    with pytest.warns(UserWarning, match="100000 jobs are more than the 2 CPUs: 2 are used"):
+        assert len(list(trials(dict.fromkeys("abc", CIRCLE), jobs=100_000))) == 3
+    assert len(list(trials({"g": CIRCLE}, jobs=2))) == 1
+    assert asked == [2, 1]
+
+
+SWEEP = """
+import os, signal, sys, time
+from satura.experiments import ChoiceGraph, dag_greedy, read_trials, trials, write_trials
+
+def slow(graph):
+    if graph.costs[0]:
+        time.sleep(3600)
+    return dag_greedy(graph)
+
+if sys.argv[1] == "leave":
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(number))
+graphs = {str(cost): ChoiceGraph(1, (0,), ((),), (cost,), (0,)) for cost in (0.0, 1.0, 2.0)}
+for trial in trials(graphs, extractors={"slow": slow}, jobs=2):
+    write_trials(sys.argv[2], [trial])
+    print("one", flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", ["end", "leave"])
+def test_a_sweep_that_is_stopped_ends_with_its_processes(
+    tmp_path: Path, number: signal.Signals, how: str
+) -> None:
+    """What is done stands in the file; the pipe is closed when no process is left."""
+    out = tmp_path / "trials.csv"
+    command = [sys.executable, "-c", SWEEP, how, str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"one\n"
+        process.send_signal(number)
+        assert process.stdout.read() == b""
+    assert process.returncode != 0
+    assert [trial.model for trial in read_trials(out)] == ["0.0"]

@@ -1,0 +1,148 @@
+"""Files of `satura experiment` and `satura rules --worth`: what stands in them, and who writes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from math import inf, nan
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from satura.cli import app
+from satura.commands import experiment as experiment_module
+from satura.commands import worth as worth_module
+from satura.commands.worth import Worth
+from satura.experiments import Trial, read_trials, trials, write_trials
+from satura.experiments.table import read_rows, update_rows
+from satura.rewrite.errors import CallError, FileError
+from satura.rewrite.extract.gym import read_gym
+from tests.test_answers import CIRCLE
+from tests.test_experiments import graph_file
+
+
+@pytest.mark.parametrize("command", ["trials", "worth"])
+def test_rows_that_another_process_writes_meanwhile_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    out = tmp_path / "both.csv"
+
+    def of_another(name: str) -> Trial | Worth:
+        if command == "worth":
+            return Worth("exact", name, "other", "1", True, *(1.0,) * 2, *(1,) * 6)
+        return replace(next(trials({"g": CIRCLE})), model=name)
+
+    def write(name: str) -> None:
+        row = of_another(name)
+        update_rows(out, type(row), lambda now: [*now, row])
+
+    def writing_meanwhile(*given: object) -> Iterator[Trial | Worth]:
+        for name in ("a", "b"):
+            write(f"other {name}")
+            yield of_another(name)
+
+    if command == "worth":
+        monkeypatch.setattr(worth_module, "worths", writing_meanwhile)
+        arguments = ["rules", "exact", "--worth", "light_squeezenet", "--csv", str(out)]
+    else:
+        monkeypatch.setattr(experiment_module, "trials", writing_meanwhile)
+        arguments = ["experiment", str(graph_file(tmp_path)), "--csv", str(out)]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    rows = read_rows(out, type(of_another("a")))
+    names = {row.law if isinstance(row, Worth) else row.model for row in rows}
+    assert names == {"a", "b", "other a", "other b"}
+
+
+COUNT = """
+import sys
+from dataclasses import asdict, replace
+from satura.experiments import ChoiceGraph, trials
+from satura.experiments.table import update_rows
+(trial,) = trials({"g": ChoiceGraph(1, (0,), ((),), (1.0,), (0,))})
+for number in range(40):
+    row = replace(trial, model=f"{sys.argv[2]} {number}")
+    update_rows(sys.argv[1], type(trial), lambda now: [*now, row])
+"""
+
+
+def test_processes_that_write_to_one_file_lose_no_row(tmp_path: Path) -> None:
+    out = tmp_path / "t.csv"
+    command = [sys.executable, "-c", COUNT, str(out)]
+    processes = [subprocess.Popen([*command, name]) for name in "ab"]
+    assert [process.wait() for process in processes] == [0, 0]
+    assert {row.model for row in read_trials(out)} == {f"{n} {i}" for n in "ab" for i in range(40)}
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "name", "message"),
+    [
+        ("experiment", "--csv", ".", "it is a folder: name a file in it"),
+        ("experiment", "--csv", "no/t.csv", "there is no folder"),
+        ("rules --worth", "--csv", ".", "it is a folder: name a file in it"),
+        ("rules --worth", "--csv", "no/t.csv", "there is no folder"),
+        ("experiment", "--plot", ".", "it is a folder: name a file in it"),
+        ("experiment", "--plot", "p.xyz", r"a plot does not end in '\.xyz'; endings are .*, png, "),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    command: str, option: str, name: str, message: str,
+) -> None:  # fmt: skip
+    if option == "--plot":
+        pytest.importorskip("matplotlib")
+    monkeypatch.setattr(experiment_module, "trials", None)
+    monkeypatch.setattr(worth_module, "worths", None)
+    arguments = [*command.split(), str(graph_file(tmp_path)), option, str(tmp_path / name)]
+    refused = CliRunner().invoke(app, arguments)
+    assert isinstance(refused.exception, CallError)
+    assert re.search(message, str(refused.exception))
+
+
+def test_the_table_is_printed_also_where_the_plot_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(path: Path, found: list[Trial]) -> None:
+        raise FileError("the disk is full")
+
+    monkeypatch.setattr(experiment_module, "check_plot", lambda path: None)
+    monkeypatch.setattr(experiment_module, "plot_trials", failing)
+    arguments = ["experiment", str(graph_file(tmp_path)), "--plot", str(tmp_path / "p.png")]
+    shown = CliRunner().invoke(app, arguments)
+    assert isinstance(shown.exception, FileError) and "egraph" in shown.stdout
+
+
+def _with(trial: Trial, column: str, value: float) -> Trial:
+    return Trial(**{**asdict(trial), column: value})
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "is_refused"),
+    [("cost", nan, True), ("bound", inf, True), ("gap", nan, True), ("gap", inf, False)],
+)
+def test_numbers_of_a_file_are_finite(
+    tmp_path: Path, column: str, value: float, is_refused: bool
+) -> None:
+    """But for a gap above a bound of 0."""
+    out, graph = tmp_path / "t.csv", graph_file(tmp_path)
+    (trial,) = trials({"egraph": read_gym(graph.read_text()).graph})
+    write_trials(out, [replace(trial, model="g"), _with(trial, column, value)])
+    shown = CliRunner().invoke(app, ["experiment", str(graph), "--csv", str(out), "--json"])
+    if is_refused:
+        assert isinstance(shown.exception, CallError)
+        expected = rf"t\.csv, line 3: {column} is {value}, which is not a finite number"
+        assert re.search(expected, str(shown.exception))
+    else:
+        assert shown.exit_code == 0
+
+
+def test_an_infinite_gap_is_null_in_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (trial,) = trials({"g": CIRCLE})
+    without = replace(trial, bound=0.0, gap=inf)
+    monkeypatch.setattr(experiment_module, "trials", lambda *given: iter([without]))
+    shown = CliRunner().invoke(app, ["experiment", str(graph_file(tmp_path)), "--json"])
+    assert shown.exit_code == 0 and json.loads(shown.stdout)[0]["gap"] is None
