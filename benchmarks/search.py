@@ -24,8 +24,8 @@ from satura.rewrite.extract.exact import exact
 from satura.rewrite.extract.extract import Appraised, appraiser, schedule
 from satura.rewrite.extract.landmarks import landmarks
 
-# Steps. A Zen 5 takes 0.98 s, by the same measure a Zen 3 2.5 s and a Zen 2 2.9 s.
-UNIT = 18_000_000
+# Steps. A Zen 5 takes 0.93 to 1.05 s, by the same measure a Zen 3 2.4 s and a Zen 2 2.7 s.
+UNIT = 17_000_000
 CLOSE = 0.01  # a gap that asks for no better bound
 _T = TypeVar("_T")
 
