@@ -293,6 +293,7 @@ def to_bool(x: Tensor) -> Law:
     return rewrites(cast(x, DType.BOOL), unary("not", binary("eq", x, 0)))
 
 
+@pytest.mark.deep
 def test_what_only_rare_types_refute_is_small_too() -> None:
     found = report_of(to_bool).counterexample
     assert found is not None and found.bindings["x"].endswith("[]")

@@ -174,6 +174,7 @@ def forget_neg(x: Tensor) -> Law:
 """
 
 
+@pytest.mark.deep
 def test_a_refutation_survives_a_search_that_takes_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -227,6 +227,7 @@ def test_variants_make_a_cheaper_choice() -> None:
     assert less < 0.9 * cost
 
 
+@pytest.mark.deep
 def test_what_fusion_decides_is_searched_widely(monkeypatch: pytest.MonkeyPatch) -> None:
     """Coordinates that four gathers share, stored or computed again: 700 e-nodes."""
     nodes = [
@@ -319,6 +320,7 @@ def chain(length: int, reach: int = 1) -> ChoiceGraph:
     return ChoiceGraph(length, tuple(homes), ((), *leaves), costs, (length - 1,))
 
 
+@pytest.mark.deep
 def test_what_every_choice_computes_is_charged_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """One landmark after the other took time that grows as the square of a chain's length."""
     monkeypatch.setattr("satura.rewrite.extract.landmarks.STEPS", 0)

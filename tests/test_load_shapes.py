@@ -25,6 +25,7 @@ from tests.onnx_models import (
     random_input,
 )
 from tests.onnxruntime_reference import assert_close, run
+from tests.tiers import deep_but
 
 
 def attention_heads() -> ModelProto:
@@ -212,7 +213,7 @@ DECIDED: dict[str, ModelProto] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", DECIDED)
+@pytest.mark.parametrize("name", deep_but([*DECIDED][::2], DECIDED))
 def test_sizes_decide_by_programs_of_their_own(name: str, tmp_path: Path) -> None:
     model = DECIDED[name]
     compiled = satura.compile(model, threads=1)

@@ -139,7 +139,7 @@ UNEQUAL: dict[str, tuple[ModelProto, list[tuple[int, int, int]]]] = {
 """Models that other programs run, of which no program runs where all sizes are the same."""
 
 
-@pytest.mark.parametrize("name", UNEQUAL)
+@pytest.mark.parametrize("name", deep_but([*UNEQUAL][::2], UNEQUAL))
 def test_other_programs_run_where_their_sizes_differ(name: str, tmp_path: Path) -> None:
     model, calls = UNEQUAL[name]
     compiled = satura.compile(model, threads=1)
@@ -326,6 +326,7 @@ def test_sizes_that_types_round_decide_what_they_are_rounded_to(name: str) -> No
         assert compiled.run(given)["y"].shape == expected.shape
 
 
+@pytest.mark.deep
 def test_constants_of_ever_other_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows of a table from the root of a size on: each root has packed weights of its own."""
     monkeypatch.setattr(plans, "MOST_MORE", 0)

@@ -107,6 +107,7 @@ def test_memory_that_a_slow_call_has_taken_is_told() -> None:
         call(hoard, 600)
 
 
+@pytest.mark.deep
 def test_it_may_ask_for_more_time() -> None:
     def work(doing: Doing) -> int:
         doing("the long part", 60)
