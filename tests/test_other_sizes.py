@@ -714,6 +714,23 @@ def _drawn(model: ModelProto, sizes: Mapping[str, int]) -> dict[str, Array]:
     return given
 
 
+@pytest.mark.parametrize("declared", [None, ("n", "m")])
+def test_a_squeeze_without_axes_drops_what_is_1_in_the_call(
+    declared: Shape | None, tmp_path: Path
+) -> None:
+    """The rank that is declared is that of most sizes."""
+    model = make_model([node("Squeeze", "x", "s"), node("Relu", "s")], {"x": ("n", 1, "m")})
+    if declared:
+        model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", F32, declared))
+    compiled = satura.compile(model, threads=1)
+    compiled.save(tmp_path / "program")
+    for program in (compiled, satura.open(tmp_path / "program")):
+        for n, m in [(2, 7), (1, 7), (3, 1), (1, 1), (0, 3), (0, 1), (1, 9)]:
+            given = {"x": random_input(n, 1, m)}
+            assert_close(program.run(given)["y"], run(model, given)[0])
+    assert len(compiled.cache) <= 6  # lengths of a single row share one
+
+
 def shapes_of_sum() -> ModelProto:
     """x + z of open sizes of different names, and the shapes of both."""
     nodes = [node("Add", "x z"), node("Shape", "x", "s"), node("Shape", "z", "t")]

@@ -265,7 +265,9 @@ class _Import:
         refused: Exception | None = None
         while True:
             build = Tensors(self.for_all_sizes, usual, likely, self.clamps)
-            importer = Importer(apart, self.values, self.asks, known, build, takes_turns)
+            importer = Importer(
+                apart, self.values, self.asks, known, build, takes_turns, not self.sizes
+            )
             try:
                 program = importer.program()
                 return replace(program, taken=(*(taken | build.taken),)), importer
