@@ -234,13 +234,14 @@ class Tensors(Builder):
         return super().matmul(x, y)
 
     def conv(self, x: int, w: int, window: Window, groups: int = 1) -> int:
-        """As the op; channels of x or of w that may be what the other has are taken for that."""
-        channels, inner = self.shape(x)[-1], self.shape(w)[-2]
-        if isinstance(inner, int):
-            x = self._fitted(x, [*self.shape(x)[:-1], inner * groups])
-        elif isinstance(channels, int) and channels % groups == 0:
-            kernel, outer = self.shape(w)[:-2], self.shape(w)[-1]
-            w = self._fitted(w, [*kernel, channels // groups, outer])
+        """As the op; channels of x or of w that may be what the other has are taken for that, and
+        those that are open for what they are at some sizes."""
+        channels, (*kernel, inner, outer) = self.shape(x)[-1], self.shape(w)
+        if isinstance(channels, int) and channels % groups == 0 and not isinstance(inner, int):
+            inner = channels // groups
+        if (found := self.at_some_sizes(inner)) is not None:
+            x = self._fitted(x, [*self.shape(x)[:-1], found * groups])
+            w = self._fitted(w, [*kernel, found, self.at_some_sizes(outer) or outer])
         return super().conv(x, w, window, groups)
 
     def shape(self, x: int) -> tuple[Dim, ...]:
