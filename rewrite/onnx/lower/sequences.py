@@ -72,9 +72,10 @@ def _place(node: Context, operand: int, count: int) -> int:
 
 
 def _is_of_data(node: Context, operand: int, tensors: Sequence[int]) -> bool:
-    """Whether data say a position among tensors, and these are of one type."""
+    """Whether data say a position, a single element, among tensors that are of one type."""
     is_open = node.values.needed(node[operand]) is None
-    return is_open and len({node.build.type(x) for x in tensors}) == 1
+    is_position = is_open and node.build.type(node[operand]).size == 1
+    return is_position and len({node.build.type(x) for x in tensors}) == 1
 
 
 def _stack(build: Tensors, tensors: Sequence[int]) -> int:
