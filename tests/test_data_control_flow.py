@@ -130,6 +130,14 @@ def test_scans_of_more_elements_than_are_unrolled(axis: int, back: int) -> None:
     check(model, compiled, {"x": x if axis else np.ascontiguousarray(x.T), "h": h})
 
 
+def test_long_scans_of_vectors() -> None:
+    text = """g (float h, float[300] x) => (float y, float[300] z) <float f = {0.9}> {
+        y, z = Scan<num_scan_inputs=1, body = b (float s, float e) => (float t, float u)
+        { a = Mul(s, f) t = Add(a, e) u = Tanh(t) }> (h, x) }"""
+    model, compiled = compiled_of(text)
+    check(model, compiled, {"h": np.array(1, np.float32), "x": np.arange(300, dtype=np.float32)})
+
+
 @pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
 @pytest.mark.parametrize(
     ("before", "lengths"),
@@ -198,6 +206,96 @@ def test_what_is_taken_may_not_read_outside(text: str, values: list[float]) -> N
     compiled = satura.compile(onnx.parser.parse_model(HEAD + text), threads=1)
     with pytest.raises(CallError, match="an index"):
         compiled.run({"x": np.array(values, np.float32), "at": np.array(2)})
+
+
+EITHER = """g (bool c, {0}) => (float y) {{ y = If(c)
+    <then_branch = t () => (float a) {{ {1} a = ReduceMean<keepdims=0>(v) }},
+     else_branch = e () => (float b) {{ {2} b = ReduceSum<keepdims=0>(x) }}> }}"""
+FIRST = """u = If(c) <then_branch = t () => (float a) { zero = Constant<value_int=0>()
+    a = Gather(x, zero) }, else_branch = e () => (float b) { b = Constant<value_float=-1.0>() }>"""
+THREE = "k = Constant<value_ints=[3]>() v, i = TopK(x, k)"
+
+
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+@pytest.mark.parametrize(
+    ("text", "shapes", "fails"),
+    [
+        ("g (bool c, float[n] x) => (float u) {" + FIRST + "}", "3 0", "0"),
+        (EITHER.format("float[n] x", THREE, ""), "3 2", "2"),
+        (EITHER.format("float[n] x", "k = Constant<value_ints=[3, 2]>() v, w = Split(x, k)", ""),
+         "5 2", "2"),
+        (EITHER.format("float[n,m] x", "k = Constant<value_ints=[0]>() v = Squeeze(x, k)", ""),
+         "1,2 2,2", "2,2"),
+        (EITHER.format("float[n] x", "k = Constant<value_ints=[-1, 2]>() v = Reshape(x, k)", ""),
+         "4 3", "3"),
+        (EITHER.format("float[n,m] x", "q = Transpose(x) v = Concat<axis=0>(x, q)", ""),
+         "2,2 2,3", "2,3"),
+        (EITHER.format("1,1,n", "v = MaxPool<kernel_shape=[5]>(x)", "")
+         .replace("1,1,n", "float[1,1,n] x"), "1,1,6 1,1,2", "1,1,2"),
+        (EITHER.format("float[n] x", "k = Constant<value_ints=[3, 3]>()"
+         ' v = Pad<mode="reflect">(x, k)', ""), "4 2", "2"),
+        (EITHER.format("float[n] x", "i = ArgMax<axis=0>(x) v = Cast<to=1>(i)", ""), "3 0", "0"),
+        # Each branch needs what the other one excludes.
+        (EITHER.format("float[n] x", "k = Constant<value_ints=[3, 2]>() v, w = Split(x, k)",
+                       "l = Constant<value_ints=[4, 3]>() p, q = Split(x, l)"), "5 7 2", "5 7 2"),
+        (EITHER.format("float[n,m] x", "k = Constant<value_ints=[2, 3]>() v = Reshape(x, k)",
+                       "l = Constant<value_ints=[2, 4]>() p = Reshape(x, l)"),
+         "2,3 1,8 1,1", "2,3 1,8 1,1"),
+        # What the model needs in all calls.
+        (EITHER.format("float[n] x", THREE, "").replace("(float y)", "(float y, float[3] z)")
+         .replace("{ y =", "{ k0 = Constant<value_ints=[3]>() z, j = TopK(x, k0) y ="), "3 2", "2"),
+        ("""g (bool c, float[n] x) => (float y) <int64 m = {3}, float none = {0}> {
+         y = Loop(m, , none) <body = b (int64 i, bool go, float h) => (bool on, float s)
+            { on = Identity(go) """ + FIRST + " s = Add(h, u) }> }", "3 0", "0"),
+        ("""g (bool c, float[n] x) => (float[2] y) <float[2] rows = {1, 2}> {
+         y = Scan<num_scan_inputs=1, body = b (float r) => (float s)
+            { """ + FIRST + " s = Add(r, u) }>(rows) }", "3 0", "0"),
+        ("g (bool c, float[n] x) => (float y) { y = own.F(c, x) }"
+         '<domain: "own", opset_import: ["": 17]> F (c, x) => (u) { ' + FIRST + " }", "3 0", "0"),
+    ],
+)  # fmt: skip
+def test_a_branch_that_is_not_taken_excludes_no_sizes(text: str, shapes: str, fails: str) -> None:
+    """Where the one that is taken does not run, calls are refused; onnxruntime says which."""
+    model = onnx.parser.parse_model(HEAD + text)
+    compiled = satura.compile(model, threads=1)
+    for shape in shapes.split():
+        for c in (True, False):
+            x = np.ones([*map(int, shape.split(","))], np.float32)
+            given = {"c": np.array(c), "x": x}
+            try:
+                run(model, given)
+            except Exception:
+                assert shape in fails.split()
+                with pytest.raises(CallError):
+                    compiled.run(given)
+            else:
+                check(model, compiled, given)
+
+
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+def test_sizes_that_one_branch_alone_needs_to_be_equal_may_differ() -> None:
+    text = """g (bool c, float[n] x, float[m] z) => (float[k] y, float[k] s) { y = If(c)
+        <then_branch = t () => (float[k] a) { a = Add(x, z) },
+         else_branch = e () => (float[k] b) { b = Neg(x) }> s = Mul(y, y) }"""
+    model = onnx.parser.parse_model(HEAD + text)
+    compiled = satura.compile(model, threads=1)
+    for n, m in [(3, 3), (3, 1), (1, 3), (3, 2), (0, 2), (2, 2)]:
+        given = {"x": np.ones(n, np.float32), "z": np.ones(m, np.float32)}
+        check(model, compiled, {**given, "c": np.array(False)})
+        if n == m or 1 in (n, m):
+            check(model, compiled, {**given, "c": np.array(True)})
+        else:
+            with pytest.raises(CallError, match=r"If 'y'.*axis 0"):
+                compiled.run({**given, "c": np.array(True)})
+
+
+@pytest.mark.filterwarnings("error::satura.errors.HostFallbackWarning")
+def test_branches_that_run_at_the_sizes_of_calls_are_one_program() -> None:
+    model = onnx.parser.parse_model(HEAD + EITHER.format("float[n] x", THREE, ""))
+    compiled = satura.compile(model, threads=1)
+    for n in (3, 4, 30):
+        for c in (True, False):
+            check(model, compiled, {"c": np.array(c), "x": np.ones(n, np.float32)})
 
 
 def test_bodies_are_programs() -> None:

@@ -715,6 +715,54 @@ def _drawn(model: ModelProto, sizes: Mapping[str, int]) -> dict[str, Array]:
     return given
 
 
+GIVEN_WEIGHTS: dict[str, tuple[list[NodeProto], Shape, Shape, list[tuple[int, ...]]]] = {
+    "a convolution": (
+        [node("Conv", "x w")], ("n", "m", 5, 6), ("k", "m", 3, 3), [(2, 4, 3), (1, 1, 1)],
+    ),
+    "in groups": (
+        [node("Conv", "x w", group=2)], ("n", 6, 5, 6), ("k", "m", 3, 3), [(2, 3, 4), (1, 3, 2)],
+    ),
+    "by channel": (
+        [node("Conv", "x w", group=5)], ("n", "m", 7), ("m", 1, 3), [(2, 5, 1), (1, 5, 1)],
+    ),
+    "transposed": (
+        [node("ConvTranspose", "x w")], ("n", "m", 5), ("m", "k", 3), [(2, 4, 3), (1, 1, 1)],
+    ),
+    "a recurrence": (
+        [node("GRU", "x r w", hidden_size=4)], ("n", 2, 3), (1, "k", "m"),
+        [(5, 4, 12), (1, 4, 12)],
+    ),
+}  # fmt: skip
+"""Weights that calls give, and the extents of the image or sequence."""
+
+
+@pytest.mark.parametrize("name", GIVEN_WEIGHTS)
+def test_weights_that_are_given_may_have_open_channels(name: str) -> None:
+    nodes, x, w, calls = GIVEN_WEIGHTS[name]
+    model = make_model(nodes, {"x": x, "w": w}, {"r": random_input(1, 12, 3)})
+    compiled = satura.compile(model, threads=1)
+    for sizes in (*calls, *calls):
+        given = _drawn(model, dict(zip("nmk", sizes, strict=True)))
+        assert_close(compiled.run(given)["y"], run(model, given)[0], 1e-5)
+
+
+@pytest.mark.parametrize("declared", [None, ("n", "m")])
+def test_a_squeeze_without_axes_drops_what_is_1_in_the_call(
+    declared: Shape | None, tmp_path: Path
+) -> None:
+    """The rank that is declared is that of most sizes."""
+    model = make_model([node("Squeeze", "x", "s"), node("Relu", "s")], {"x": ("n", 1, "m")})
+    if declared:
+        model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", F32, declared))
+    compiled = satura.compile(model, threads=1)
+    compiled.save(tmp_path / "program")
+    for program in (compiled, satura.open(tmp_path / "program")):
+        for n, m in [(2, 7), (1, 7), (3, 1), (1, 1), (0, 3), (0, 1), (1, 9)]:
+            given = {"x": random_input(n, 1, m)}
+            assert_close(program.run(given)["y"], run(model, given)[0])
+    assert len(compiled.cache) <= 6  # lengths of a single row share one
+
+
 def shapes_of_sum() -> ModelProto:
     """x + z of open sizes of different names, and the shapes of both."""
     nodes = [node("Add", "x z"), node("Shape", "x", "s"), node("Shape", "z", "t")]

@@ -14,6 +14,7 @@ import satura
 from satura.rewrite.errors import CallError, ModelError, SaturaError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from tests.onnx_models import F32, I64, agrees_with_onnxruntime, make_model, node, random_input
+from tests.onnxruntime_reference import assert_close, run
 
 CONSTANTS = {
     "two": np.int64(2), "last": np.int64(-1), "listed": np.array([1, 3, 1]), "three": np.int64(3),
@@ -61,6 +62,33 @@ def appended() -> list[NodeProto]:
 )  # fmt: skip
 def test_sequences_agree_with_onnxruntime(nodes: list[NodeProto]) -> None:
     agrees_with_onnxruntime(make_model(nodes, {"x": (3, 5)}, CONSTANTS), {"x": random_input(3, 5)})
+
+
+@pytest.mark.parametrize(
+    ("change", "positions", "outside"),
+    [
+        (node("SequenceInsert", "s x at", "t"), (-2, -1, 0, 1, 2), (-3, 3)),
+        (node("SequenceErase", "s at", "t"), (-2, -1, 0, 1), (-3, 2)),
+    ],
+)
+def test_data_may_say_where_a_sequence_changes(
+    change: NodeProto, positions: tuple[int, ...], outside: tuple[int, ...]
+) -> None:
+    nodes = [
+        node("Neg", "x", "y0"), node("Exp", "x", "y1"), node("SequenceConstruct", "y0 y1", "s"),
+        node("ReduceMax", "d", "most", keepdims=0), node("Cast", "most", "at", to=I64), change,
+        node("ConcatFromSequence", "t", axis=0),
+    ]  # fmt: skip
+    model = make_model(nodes, {"x": (3,), "d": (1, 1)})
+    compiled = satura.compile(model, threads=1)
+    for at in (*positions, *outside):
+        given = {"x": random_input(3), "d": np.full((1, 1), at, np.float32)}
+        if at in positions:
+            agrees_with_onnxruntime(model, given)
+            assert_close(compiled.run(given)["y"], run(model, given)[0])
+        else:
+            with pytest.raises(CallError, match="an index"):
+                compiled.run(given)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,8 @@ def plan_of(planned: Planned) -> Plan:
     """The plan of what was made in this process. Raises CallError where there are several."""
     if not isinstance(planned.plan, Plan):
         raise CallError(
-            "Python takes the steps of a node at these sizes: there is not one plan to look at"
+            "Python takes the steps or a branch of a node at these sizes: there is not one plan to"
+            " look at"
         )
     return planned.plan
 
@@ -50,9 +51,9 @@ class Elsewhere:
     `types` are those of the inputs as they were declared: their sizes may be more than the
     schedule's, where it takes some for equal. `at` gives a schedule that runs at given sizes, and
     where it leaves some open at further ones, or None where it cannot be made here; or for all
-    sizes at which Python takes the steps of a node the one program around it. It searches `model`
-    with satura's rules of the names that `rules` gives, and with others, and raises ModelError
-    where the model does not run.
+    sizes at which Python takes the steps or a branch of a node the one program around it. It
+    searches `model` with satura's rules of the names that `rules` gives, and with others, and
+    raises ModelError where the model does not run.
     """
 
     types: Mapping[str, TensorType]

@@ -64,24 +64,24 @@ def _branch(node: Context, body: Body) -> list[int]:
 def _maybe(node: Context, condition: int) -> Iterator[None]:
     """Lower what is computed in all calls, though it counts only where `condition` holds.
 
-    Raises UnknownValue where it needs what not all calls have, and the node may run outside: there
-    it is computed where it counts. It may need that there are elements, as nearly all calls have.
+    What it needs of sizes only this program needs: at other sizes another one runs. Raises
+    UnknownValue where it needs what no call has, or more elements than most have, and the node may
+    run outside: there it is computed where it counts.
     """
-    build = node.build
+    build, may_run_outside = node.build, node.values.asks or node.build.takes_turns
     before = len(build.conditions)
     try:
         with build.only_where(condition):
             yield
     except ModelError as error:
-        if node.values.asks:
+        if may_run_outside:
             raise UnknownValue(str(error)) from error
         raise
-    for each in [*build.conditions.values()][before:] if node.values.asks else ():
-        if each.is_of_extent and each.left not in (0, 1):
-            raise UnknownValue(
-                f"{label(node.proto)}: the extent {each.right} must be at least {each.left} where"
-                " data say so"
-            )
+    needed = build.excuse(before)
+    for each in needed if may_run_outside else ():
+        is_far = node.values.asks and each.is_of_extent and each.left not in (0, 1)
+        if is_far or each.never_holds:
+            raise UnknownValue(f"{label(node.proto)}: {each} where data say so")
 
 
 def _either(node: Context, condition: int, x: int, y: int) -> int:

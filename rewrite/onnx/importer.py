@@ -66,13 +66,15 @@ class Importer:
         sizes: Mapping[str, Dim],
         build: Tensors,
         takes_turns: bool = False,
+        is_as_declared: bool = True,
     ) -> None:
+        """Outputs are checked where the model `is_as_declared`: sizes of 1 may change ranks."""
         self.model = model = apart.proto
         self.weights = apart.weights
         self.given = given
         self.sizes = sizes
         self.build = build
-        self.takes_turns = takes_turns
+        self.takes_turns, self.is_as_declared = takes_turns, is_as_declared
         self.values = Values(self.build, asks, apart.data)
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.host_calls: dict[HostCall, str] = {}
@@ -98,7 +100,7 @@ class Importer:
             named = named_tensors(self.build, output.name, scope[output.name])
             if named.keys() & outputs.keys():
                 raise ModelError(f"two outputs are called '{output.name}'")
-            for index in named.values():
+            for index in named.values() if self.is_as_declared else ():
                 check_declared_type(output, self.build.type(index))
             outputs |= named
         if not graph.output:

@@ -109,7 +109,8 @@ def load_at(
 
     Fixed are the sizes because of which other programs do not run; the others stay open, and what
     these types take for them is taken for them here, too. Raises as `load` does, and OpenExtents
-    where the steps of a node are many at these sizes and it `takes_turns`: Python takes them then.
+    where it `takes_turns` and a node has many steps, or a branch that does not run, at these sizes:
+    Python takes them then.
     """
     declared, _ = bind_inputs(declared_inputs(model.proto.graph), values or {})
     taken = _taken_for_others(declared, types, sizes)
@@ -121,9 +122,12 @@ def load_at(
             how = _Import(values or {}, every, sizes=known, clamps=True, takes_turns=takes_turns)
             program, _ = how.of(model)
             excluding = _excluding(program, declared, every)
-        except (ModelError, UnsupportedError) as error:
-            is_long = isinstance(error, OpenExtents) and error.is_long
-            if is_long or fixed.keys() == sizes.keys():
+        except OpenExtents as found:
+            if found.is_long or fixed.keys() == sizes.keys():
+                raise (_of_any_size(found) if known else found) from None
+            excluding = {*sizes}
+        except (ModelError, UnsupportedError):
+            if fixed.keys() == sizes.keys():
                 raise
             excluding = {*sizes}
         behind = symbols_of(taken.get(name, symbol(name)) for name in excluding)
@@ -256,23 +260,28 @@ class _Import:
         known = dict(self.sizes)
         taken: dict[SizeCondition, None] = {}
         takes_turns = self.takes_turns and bool(likely)  # of so many steps as the call has
-        has_chosen = False
+        has_chosen, all_count = False, True
         choices: list[_Choice] = []
         refused: Exception | None = None
         while True:
             build = Tensors(self.for_all_sizes, usual, likely, self.clamps)
-            importer = Importer(apart, self.values, self.asks, known, build, takes_turns)
+            importer = Importer(
+                apart, self.values, self.asks, known, build, takes_turns, not self.sizes
+            )
             try:
                 program = importer.program()
                 return replace(program, taken=(*(taken | build.taken),)), importer
             except SameSize as same:
                 has_chosen |= build.has_chosen
+                all_count &= same.it_counts
                 if same.may_broadcast:
                     if refused is None:
                         choices += _broadcasts(same, known, taken)
                     taken = {**taken, same.taken: None}
                 known = _with_size(known, same.name, same.dim)
             except OpenExtents as found:
+                if found.outputs and not all_count:
+                    raise _of_any_size(found) from None
                 if found.outputs and (has_chosen or build.has_chosen):
                     raise self._for_other_sizes(apart, found) from None
                 if found.outputs and (taken or build.taken):
@@ -289,14 +298,12 @@ class _Import:
 
     def _for_other_sizes(self, apart: ModelApart, found: OpenExtents) -> OpenExtents:
         """What was found where numbers were taken for sizes, with types that hold at all sizes."""
-        outputs = {
-            name: opened(name, each, lambda _: False) for name, each in found.outputs.items()
-        }
+        outputs = _of_any_size(found).outputs
         try:
             replace(self, for_all_sizes=True)._with_equal_sizes(apart, _USUAL_SIZE, {})
         except OpenExtents as other:
             if other.outputs.keys() == outputs.keys():
-                outputs = {**other.outputs}
+                outputs = other.outputs
         except (ModelError, UnsupportedError):
             pass  # before it there is a node that needs numbers
         return OpenExtents(str(found), outputs, found.is_inlined, found.is_long)
@@ -326,6 +333,12 @@ def _where_none_is_equal(found: OpenExtents, taken: Iterable[SizeCondition]) -> 
         name: opened(name, each, lambda number: number not in numbers)
         for name, each in found.outputs.items()
     }
+    return OpenExtents(str(found), outputs, found.is_inlined, found.is_long)
+
+
+def _of_any_size(found: OpenExtents) -> OpenExtents:
+    """What was found, with a size of its own for each extent."""
+    outputs = {name: opened(name, each, lambda _: False) for name, each in found.outputs.items()}
     return OpenExtents(str(found), outputs, found.is_inlined, found.is_long)
 
 

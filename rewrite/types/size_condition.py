@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import eq, ge, le
 from typing import Literal, TypeAlias
 
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.types.at_sizes import evaluate
-from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.dims import Dim, symbols_of
 
 Relation: TypeAlias = Literal["=", ">=", "<="]
 
 _HOLDS: Mapping[Relation, Callable[[int, int], bool]] = {"=": eq, ">=": ge, "<=": le}
-_NEEDED: Mapping[Relation, str] = {"=": "equal to", ">=": "at least"}
+_NEEDED: Mapping[Relation, str] = {"=": "equal to", ">=": "at least", "<=": "at most"}
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
@@ -41,6 +41,21 @@ class SizeCondition:
         return self.relation == "<="
 
     @property
+    def excused(self) -> SizeCondition:
+        """The same, but where it does not hold another program may run."""
+        if not self.is_of_extent:
+            return self
+        return replace(self, left=self.right, right=self.left, relation=">=")
+
+    @property
+    def never_holds(self) -> bool:
+        """Whether it is one of numbers that do not fulfil it."""
+        return not symbols_of([self.left, self.right]) and not self.holds({})
+
+    def __str__(self) -> str:
+        return f"{self.left} must be {_NEEDED[self.relation]} {self.right}"
+
+    @property
     def natural(self) -> tuple[Dim, ...]:
         """What is at least 0 where it holds."""
         more = self.left - self.right
@@ -65,6 +80,5 @@ class SizeCondition:
                     f"{self.place}: the extent {self.right} is {right}{least} where {shown}"
                 )
             raise ProgramError(
-                f"{self.place}: {self.left} must be {_NEEDED[self.relation]} {self.right}, but"
-                f" these are {left} and {right} where {shown}"
+                f"{self.place}: {self}, but these are {left} and {right} where {shown}"
             )

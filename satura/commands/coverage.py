@@ -26,7 +26,8 @@ PARTLY = {
     f" {MOST_STEPS} steps at most.",
     "If, Loop, Scan": "where data decide the shape of a branch or how many steps there are, or"
     f" whether an axis has to be so long, or there are always more than {MOST_STEPS}, Python takes"
-    " the steps, between two programs, and the bodies are programs.",
+    " the steps, between two programs, and the bodies are programs. So it does at sizes at which"
+    " one of the branches does not run, where a saved program refuses calls.",
     "RoiAlign": "with a `sampling_ratio` of 0, ONNX's default, and of maxima, it runs on the host.",
     "ScatterElements": "of bool with a `reduction` it runs on the host.",
     "Compress, Range": "with a mask of open length, and a limit that is computed of a tensor of"

@@ -168,10 +168,10 @@ class Compiled(Runnable):
         with all others of their classes, see `cache`; the first call of further ones waits until
         they are compiled, with `dims` too. Some take a search of their own: for it the file has the
         model, and the names of satura's own rules that were chosen; not so `with_model` False,
-        where such sizes are refused. Sizes at which Python takes the steps of a node here are not
-        ready in it: a saved program compiles all steps. Raises UnsupportedError where a
-        node runs in Python, FileError where the file cannot be written, and CallError where it is
-        there and is not a saved program: the model, say.
+        where such sizes are refused. Sizes at which Python takes the steps or a branch of a node
+        here are not ready in it: a saved program compiles all steps, and both branches. Raises
+        UnsupportedError where a node runs in Python, FileError where the file cannot be written,
+        and CallError where it is there and is not a saved program: the model, say.
         """
         from satura.artifact.save import save
 

@@ -188,7 +188,7 @@ class Flow:
         moved = [np.moveaxis(x, axis, 0) for x, axis in zip(sources, axes, strict=True)]
         moved = [x[::-1] if back else x for x, back in zip(moved, backward, strict=True)]
         rows: list[list[Array]] = []
-        for elements in zip(*moved, strict=True):
+        for elements in zip(*map(_elements, moved), strict=True):
             turn = zip(body.inputs, (*state, *elements), strict=True)
             results = body.run({**values, **dict(turn)})
             state = results[:first]
@@ -201,6 +201,11 @@ class Flow:
     def _per_tensor(self, name: str, count: int) -> list[int]:
         given = self._numbers.get(name)
         return given if isinstance(given, list) else [0] * count
+
+
+def _elements(x: Array) -> Iterator[Array]:
+    """What the first axis has; those of a vector are arrays, too, whose memory programs read."""
+    return (x[at, ...] for at in range(len(x)))
 
 
 def _without(type_: TensorType, axis: int) -> TensorType:

@@ -126,14 +126,12 @@ class Making:
         if all(each.is_of_extent for each in source.conditions) and declared == types:
             return None
 
-        chains: list[Chain | None] = []  # the one for all long repetitions, once it was tried
+        chains: list[Chain | None] = []  # the one for all that Python decides, once it was tried
 
         def at(sizes: Mapping[str, int]) -> Schedule | Chain:
             try:
                 program = load_at(model, sizes, types, values, takes_turns=True)
             except OpenExtents as found:
-                if not found.is_long:
-                    raise
                 chain = chains[0] if chains else self._in_turns(model, found, values)
                 chains[:] = [chain]
                 if chain is not None:
@@ -148,7 +146,8 @@ class Making:
     def _in_turns(
         self, model: ModelApart, found: OpenExtents, values: Mapping[str, Array]
     ) -> Chain | None:
-        """What runs the model with Python taking the steps of a node; None where nothing does."""
+        """What runs the model with Python taking the steps of a node, or one of its branches; None
+        where nothing does."""
         try:
             return Chain(model, found, self._one, values)
         except (Asked, ModelError, UnsupportedError):

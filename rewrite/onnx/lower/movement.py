@@ -97,13 +97,14 @@ def _axes_operand(node: Context) -> tuple[int, ...] | None:
 
 @lowering("Squeeze")
 def squeeze(node: Context) -> int:
-    """Axes of extent 1 dropped; a named one whose extent is open is taken to have it."""
+    """Axes of extent 1 dropped; a named one whose extent is open is taken to have it.
+
+    Where none is named, open ones that are longer at the sizes of the program stay.
+    """
     shape = node.build.shape(node[0])
     given = _axes_operand(node)
     if given is None:
-        axes = tuple(axis for axis, dim in enumerate(shape) if dim == 1)
-        if any(isinstance(dim, SymbolicDim) for dim in shape):
-            raise node.unsupported("it has no axes and the input has symbolic dims; name the axes")
+        axes = tuple(axis for axis, dim in enumerate(shape) if _is_single(node, dim))
     else:
         axes = node.axes(given, len(shape))
     x = node[0]
@@ -114,6 +115,20 @@ def squeeze(node: Context) -> int:
         elif shape[axis] != 1:
             raise node.wrong(f"axis {axis} has extent {shape[axis]}, not 1")
     return node.build.drop(x, axes)
+
+
+def _is_single(node: Context, dim: Dim) -> bool:
+    """Whether an extent is 1; of an open one as it is at some sizes."""
+    if not may_be_equal(dim, 1) or known_at_least(dim, 2):
+        return dim == 1
+    if node.build.for_all_sizes:
+        raise node.unsupported(
+            f"it has no axes, and whether it drops one depends on the size {dim}; name the axes"
+        )
+    is_single = node.build.at_likely_sizes(dim) == 1
+    if not is_single:
+        node.build.need_at_least(dim, 2)  # no elements are kept, too, in another program
+    return is_single
 
 
 @lowering("Unsqueeze")

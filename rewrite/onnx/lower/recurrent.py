@@ -60,7 +60,7 @@ def _sides(node: Context, cell: Cell, x: int, side: int) -> int:
     """The recurrence of as many sides as the cell has, from `side` on."""
     build = node.build
     steps, batch, width = build.shape(x)
-    hidden = build.shape(node[2])[2]
+    hidden = _hidden(node)
     count, columns = len(cell.backward), cell.gates * hidden
 
     def of_sides(operand: int, axis: int = 0) -> int:
@@ -71,7 +71,8 @@ def _sides(node: Context, cell: Cell, x: int, side: int) -> int:
     def vectors(number: int) -> int:
         return build.full(0, (count, number, hidden), build.dtype(x))
 
-    weights = build.transpose(of_sides(node[2]), (0, 2, 1))
+    weights = build.exactly(of_sides(node[2]), (count, columns, hidden))
+    weights = build.transpose(weights, (0, 2, 1))
     held = vectors(cell.parameters[0])
     if node.optional(7) is not None:
         held = build.reshape(of_sides(node[7]), (count, 3, hidden))
@@ -95,6 +96,14 @@ def _sides(node: Context, cell: Cell, x: int, side: int) -> int:
     else:
         ends = up_to(node, 4, steps, batch)
     return build.recurrence(inputs, weights, first, held, ends, cell)
+
+
+def _hidden(node: Context) -> Dim:
+    """How many elements a state has: an open extent is what the node says, or at some sizes."""
+    extent, said = node.build.shape(node[2])[2], node.integer("hidden_size")
+    if isinstance(extent, int) or said > 0:
+        return extent if isinstance(extent, int) else said
+    return node.fixed_dim(extent, "the number of hidden elements")
 
 
 def _first(

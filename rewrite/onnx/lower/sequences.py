@@ -6,7 +6,9 @@ an element; another one is its element. Of inputs and outputs the tensors have n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.movement import parts
@@ -69,6 +71,28 @@ def _place(node: Context, operand: int, count: int) -> int:
     return values[0] % count
 
 
+def _is_of_data(node: Context, operand: int, tensors: Sequence[int]) -> bool:
+    """Whether data say a position, a single element, among tensors that are of one type."""
+    is_open = node.values.needed(node[operand]) is None
+    is_position = is_open and node.build.type(node[operand]).size == 1
+    return is_position and len({node.build.type(x) for x in tensors}) == 1
+
+
+def _stack(build: Tensors, tensors: Sequence[int]) -> int:
+    return build.concat([build.insert(x, 0) for x in tensors], 0)
+
+
+def _in_order(
+    build: Tensors, tensors: Sequence[int], orders: Sequence[Sequence[int]], which: int
+) -> int:
+    """The sequence of those tensors that one of the orders has, chosen by a single element."""
+    table = build.constant(np.array(orders, np.int64))
+    order = build.gather(table, build.reshape(which, ()), 0)
+    rows = build.gather(_stack(build, tensors), order, 0)
+    found = (build.one_axis_slice(rows, 0, at, 1) for at in range(len(orders[0])))
+    return build.sequence([build.drop(row, [0]) for row in found])
+
+
 @lowering("Optional")
 def optional(node: Context) -> int:
     """An optional: its element, which stands for itself, or none."""
@@ -99,9 +123,8 @@ def sequence_construct(node: Context) -> int:
 def sequence_at(node: Context) -> int:
     """One tensor of a sequence; where data say which one, all of one type are a stack of them."""
     build, tensors = node.build, tensors_of(node)
-    if node.values.needed(node[1]) is None and len({build.type(x) for x in tensors}) == 1:
-        stack = build.concat([build.insert(x, 0) for x in tensors], 0)
-        return build.gather(stack, build.reshape(node[1], ()), 0)
+    if _is_of_data(node, 1, tensors):
+        return build.gather(_stack(build, tensors), build.reshape(node[1], ()), 0)
     return tensors[_place(node, 1, len(tensors))]
 
 
@@ -117,6 +140,11 @@ def sequence_insert(node: Context) -> int:
     tensors = tensors_of(node)
     count = len(tensors)
     at = count
+    if node.optional(2) is not None and _is_of_data(node, 2, (*tensors, node[1])):
+        orders = [[*range(at), count, *range(at, count)] for at in range(count + 1)]
+        place = node.tensor(2)
+        place = (place - 1).where(place < 0, place)  # -1 is one before the end
+        return _in_order(node.build, (*tensors, node[1]), orders, place.index)
     if node.optional(2) is not None and node.fixed(2) != (count,):
         at = _place(node, 2, count)
     return node.build.sequence((*tensors[:at], node[1], *tensors[at:]))
@@ -126,6 +154,10 @@ def sequence_insert(node: Context) -> int:
 def sequence_erase(node: Context) -> int:
     """A sequence without one tensor, the last where no position is given."""
     tensors = tensors_of(node)
+    if node.optional(1) is not None and _is_of_data(node, 1, tensors):
+        every = range(len(tensors))
+        orders = [[each for each in every if each != at] for at in every]
+        return _in_order(node.build, tensors, orders, node[1])
     at = len(tensors) - 1 if node.optional(1) is None else _place(node, 1, len(tensors))
     return node.build.sequence((*tensors[:at], *tensors[at + 1 :]))
 

@@ -26,12 +26,18 @@ from satura.rewrite.types.tensor_type import DType
 
 
 class SameSize(Exception):
-    """The model runs only where the size `name` is `dim`, or else `may_broadcast` there."""
+    """The model runs only where the size `name` is `dim`, or else `may_broadcast` there.
 
-    def __init__(self, name: str, dim: Dim, place: str = "", may_broadcast: bool = False) -> None:
+    It may run elsewhere, too, where a single element decides whether `it_counts`.
+    """
+
+    def __init__(
+        self, name: str, dim: Dim, place: str = "", may_broadcast: bool = False,
+        it_counts: bool = True,
+    ) -> None:  # fmt: skip
         super().__init__(f"{name} is {dim}")
         self.name, self.dim = name, dim
-        self.place, self.may_broadcast = place, may_broadcast
+        self.place, self.may_broadcast, self.it_counts = place, may_broadcast, it_counts
 
     @property
     def taken(self) -> SizeCondition:
@@ -85,6 +91,20 @@ class Tensors(Builder):
         finally:
             self.where = outer
 
+    def excuse(self, first: int) -> list[SizeCondition]:
+        """The conditions from number `first` on, where from now on another program may run."""
+        found = [*self.conditions.values()][first:]
+        for each in found:
+            del self.conditions[each.left, each.relation, each.right]
+            self._add(each.excused)
+        return found
+
+    def arg_reduce(self, f: str, x: int, axis: int, last: bool = False) -> int:
+        """As the op; what does not count is not computed of an axis that is empty."""
+        if self.where is not None:
+            self.need_elements(self.shape(x)[axis], 1)
+        return super().arg_reduce(f, x, axis, last)
+
     def gather(self, x: int, indices: int, axis: int) -> int:
         """As the op; indices that do not count are inside of an axis that has elements."""
         if self.where is not None and self.nodes[indices].op.name != "constant":
@@ -105,22 +125,28 @@ class Tensors(Builder):
         """
         for one, two in ((dim, other), (other, dim)):
             if isinstance(one, SymbolicDim) and one.name not in {None, *symbols_of([two])}:
-                raise SameSize(str(one.name), two, self.place, may_broadcast)
+                raise self._same(str(one.name), two, may_broadcast)
             factor = exact_quotient(one, two)
             if isinstance(factor, SymbolicDim) and factor.name is not None:
-                raise SameSize(factor.name, 1, self.place, may_broadcast)
+                raise self._same(factor.name, 1, may_broadcast)
         if may_broadcast:
             self.taken[SizeCondition(dim, other, "=", self.place)] = None
         self._need(dim, "=", other)
+
+    def _same(self, name: str, dim: Dim, may_broadcast: bool) -> SameSize:
+        return SameSize(name, dim, self.place, may_broadcast, self.where is None)
 
     def need_at_least(self, dim: Dim, least: Dim) -> None:
         """Let calls where `dim` is less than `least` be refused."""
         self._need(dim, ">=", least)
 
     def _need(self, left: Dim, relation: Relation, right: Dim) -> None:
-        condition = SizeCondition(left, right, relation, self.place)
         if relation != "=" or (right, relation, left) not in self.conditions:
-            self.conditions.setdefault((left, relation, right), condition)
+            self._add(SizeCondition(left, right, relation, self.place))
+
+    def _add(self, condition: SizeCondition) -> None:
+        key = condition.left, condition.relation, condition.right
+        self.conditions.setdefault(key, condition)
 
     def need_extent(self, dim: Dim) -> None:
         """Let calls where the extent `dim` is negative be refused, if there may be some."""
@@ -208,13 +234,14 @@ class Tensors(Builder):
         return super().matmul(x, y)
 
     def conv(self, x: int, w: int, window: Window, groups: int = 1) -> int:
-        """As the op; channels of x or of w that may be what the other has are taken for that."""
-        channels, inner = self.shape(x)[-1], self.shape(w)[-2]
-        if isinstance(inner, int):
-            x = self._fitted(x, [*self.shape(x)[:-1], inner * groups])
-        elif isinstance(channels, int) and channels % groups == 0:
-            kernel, outer = self.shape(w)[:-2], self.shape(w)[-1]
-            w = self._fitted(w, [*kernel, channels // groups, outer])
+        """As the op; channels of x or of w that may be what the other has are taken for that, and
+        those that are open for what they are at some sizes."""
+        channels, (*kernel, inner, outer) = self.shape(x)[-1], self.shape(w)
+        if isinstance(channels, int) and channels % groups == 0 and not isinstance(inner, int):
+            inner = channels // groups
+        if (found := self.at_some_sizes(inner)) is not None:
+            x = self._fitted(x, [*self.shape(x)[:-1], found * groups])
+            w = self._fitted(w, [*kernel, found, self.at_some_sizes(outer) or outer])
         return super().conv(x, w, window, groups)
 
     def shape(self, x: int) -> tuple[Dim, ...]:
