@@ -759,7 +759,36 @@ def exp_of_log(x: Tensor) -> Law:
     return rewrites(unary("exp", unary("log", unary("abs", x))), unary("abs", x))
 
 
+@attribute_function
+def one_or_many(g: Groups) -> bool:
+    return g.count == 1 or g.count > 4
+
+
+@rule(reassociates=True)
+def weights_of_many_groups(x: Tensor, w: Tensor, u: Tensor, v: Window, g: Groups) -> Law:
+    """conv(x, concat(w, u)) = concat(conv(x, w), conv(x, u)), for 1 group: not for 5"""
+    last = Axis(3)
+    left = conv(x, concat(w, u, last), v, g)
+    right = concat(conv(x, w, v, g), conv(x, u, v, g), last)
+    return rewrites(left, right, one_or_many(g), left.type == right.type)
+
+
+@attribute_function
+def are_integers_of_less(x: DType, d: DType, e: DType) -> bool:
+    """Whether all are integers, and e takes no more bytes than d."""
+    return x.is_integer and d.is_integer and e.is_integer and e.itemsize <= d.itemsize
+
+
+@rule
+def low_bits_stay(x: Tensor, d: DType, e: DType) -> Law:
+    """cast(cast(x, d), e) = cast(x, e), when e is no wider: not where d has less than 8 bits"""
+    fits = are_integers_of_less(x.type.dtype, d, e)
+    return rewrites(cast(cast(x, d), e), cast(x, e), fits)
+
+
 WRONG = [
+    weights_of_many_groups,
+    low_bits_stay,
     root_of_difference,
     area_and_back,
     exp_of_log,
@@ -836,7 +865,7 @@ DEAR = (
     bytes_in_f32, sum_of_bytes_in_f32, positions_in_u16, narrow_at_once, clamp_at_bound,
     quotient_in_f64, ramp_in_i16, quantised_by_product, finite_beside_nothing, floor_by_product,
     sign_of_a_sum, conv_by_one_tap, half_is_added, lowest_is_no_bound, root_of_difference,
-    area_and_back, exp_of_log,
+    area_and_back, exp_of_log, weights_of_many_groups, low_bits_stay,
 )  # fmt: skip
 
 

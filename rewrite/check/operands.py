@@ -201,7 +201,8 @@ def _conv(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     window = cast(Window, given[0] or drawn(draw, result.rank - 2, result.dtype))
     if given[0] is None:
         window = _maybe_keeping(draw, window, result.shape[1:-1])
-    divisors = [count for count in (1, 1, 2, 3, outer) if count and outer % count == 0]
+    counts = (1, 1, 2, 3, outer // 2, outer)
+    divisors = [count for count in counts if count and outer % count == 0]
     groups = cast(Groups, given[1] or Groups(draw.one_of(divisors)))
     inner = 0 if draw.chance(0.03) else _inner(draw, (1, 2, 3))
     spatial = _extents_before(draw, window, result.shape[1:-1])
