@@ -44,7 +44,7 @@ HIGH_RANKS = (5, 6)  # which most draws leave out
 ROOT_STAYS = 0.4
 ATTRIBUTE_STAYS = 0.8
 OTHER_DTYPE = 0.2
-MANY_GROUPS_DRAWS = 0.2  # of convolutions with as many channels as two tensors of 5 groups have
+MANY_GROUPS_DRAWS = 0.1  # of convolutions with as many channels as two tensors of 5 groups have
 MANY_CHANNELS = (10, 12)
 SHAPED = (Shape, Slices, Constant)  # attributes that seldom suit other extents
 
