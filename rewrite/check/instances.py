@@ -9,6 +9,7 @@ from random import Random
 from typing import cast
 
 from satura.rewrite.check.named_values import named_functions, named_numbers, near_extents
+from satura.rewrite.check.operands import MANY_CHANNELS
 from satura.rewrite.check.user_ops import draw_operands
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Direction
@@ -44,8 +45,7 @@ HIGH_RANKS = (5, 6)  # which most draws leave out
 ROOT_STAYS = 0.4
 ATTRIBUTE_STAYS = 0.8
 OTHER_DTYPE = 0.2
-MANY_GROUPS_DRAWS = 0.1  # of convolutions with as many channels as two tensors of 5 groups have
-MANY_CHANNELS = (10, 12)
+MANY_GROUPS_DRAWS = 0.08  # of convolutions
 SHAPED = (Shape, Slices, Constant)  # attributes that seldom suit other extents
 
 

@@ -230,6 +230,7 @@ def _gaps(direction: DirectionReport, floats: Sequence[float]) -> Sequence[str]:
     """Reasons why the instances of a direction, which has these `floats`, say too little."""
     gaps = [
         f"{direction.label}: the condition {text} was {answer} for all {count} instances"
+        " that were drawn: where it is not, nothing was tried"
         for text in direction.constant_conditions
         for answer, count in direction.conditions[text].items()
         if count
