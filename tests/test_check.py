@@ -29,6 +29,7 @@ from satura.rewrite.language.terms import (
     cast,
     gather,
     pad,
+    reduce,
     reshape,
     scalar,
     slice_,
@@ -36,6 +37,7 @@ from satura.rewrite.language.terms import (
     unary,
 )
 from satura.rewrite.types.attributes import (
+    Axes,
     Axis,
     BinaryFn,
     Padding,
@@ -375,14 +377,38 @@ def first_is_past_the_end(x: Tensor, s: Slices) -> Law:
 
 
 def test_what_cannot_be_computed_is_pasted_whole(tmp_path: Path) -> None:
-    """The left side is shown, and the program fails where the right side does."""
+    """The left side is printed, and why there is no right one."""
     found = check(first_is_past_the_end).counterexample
     assert found is not None and found.left and not found.right
     assert "the right side cannot be computed: gather: an index lies outside" in found.reason
     script = tmp_path / "pasted.py"
     script.write_text(found.program)
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
-    assert done.returncode and "an index lies outside" in done.stderr.splitlines()[-1]
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    left, right = done.stdout.splitlines()
+    assert left.split(maxsplit=1) == ["left", found.left]
+    assert right.startswith("right cannot be computed:") and "an index lies outside" in right
+
+
+@attribute_function
+def is_nothing(x: TensorType) -> bool:
+    return x.rank == 2 and x.shape[0] == 0 and x.shape[1] not in (0, 1)
+
+
+@rule
+def nothing_is_one_wide(x: Tensor, s: Slices) -> Law:
+    """slice(x, s) = max(slice(x, s), 1) where there are no rows"""
+    left = slice_(x, s)
+    return rewrites(left, reduce("max", left, Axes((1,))), is_nothing(left.type))
+
+
+def test_sides_that_print_alike_have_shapes(tmp_path: Path) -> None:
+    found = check(nothing_is_one_wide).counterexample
+    assert found is not None and found.left != found.right
+    script = tmp_path / "pasted.py"
+    script.write_text(found.program)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    left, right = done.stdout.splitlines()
+    assert left == f"left  {found.left}" and right == f"right {found.right}"
 
 
 def test_a_refuted_rule_names_the_first_differing_element() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from satura.rewrite.check.both_sides import UncomputableError, disagreement
+from satura.rewrite.check.compare import eps
 from satura.rewrite.check.layout_operands import split
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
@@ -738,7 +739,59 @@ def conv_by_one_tap(x: Tensor, w: Tensor, win: Window, g: Groups) -> Law:
     return rewrites(left, conv(x, w, in_single_steps(win), g), has_one_tap(win, x.type, left.type))
 
 
+@rule(reassociates=True)
+def root_of_difference(x: Tensor, y: Tensor) -> Law:
+    """sqrt((x - y) * (x + y)) = sqrt(x * x - y * y): not where x is next to y"""
+    left = binary("mul", binary("sub", x, y), binary("add", x, y))
+    right = binary("sub", binary("mul", x, x), binary("mul", y, y))
+    return rewrites(unary("sqrt", left), unary("sqrt", right))
+
+
+@rule(reassociates=True)
+def area_and_back(x: Tensor) -> Law:
+    """acosh((x + 3) - 3) = acosh(x): not next to 1, where its domain ends"""
+    return rewrites(unary("acosh", binary("sub", binary("add", x, 3.0), 3.0)), unary("acosh", x))
+
+
+@rule(reassociates=True)
+def exp_of_log(x: Tensor) -> Law:
+    """exp(log(abs(x))) = abs(x): not where the log has few digits behind its point"""
+    return rewrites(unary("exp", unary("log", unary("abs", x))), unary("abs", x))
+
+
+@attribute_function
+def one_or_many(g: Groups) -> bool:
+    return g.count == 1 or g.count > 4
+
+
+@rule(reassociates=True)
+def weights_of_many_groups(x: Tensor, w: Tensor, u: Tensor, v: Window, g: Groups) -> Law:
+    """conv(x, concat(w, u)) = concat(conv(x, w), conv(x, u)), for 1 group: not for 5"""
+    last = Axis(3)
+    left = conv(x, concat(w, u, last), v, g)
+    right = concat(conv(x, w, v, g), conv(x, u, v, g), last)
+    return rewrites(left, right, one_or_many(g), left.type == right.type)
+
+
+@attribute_function
+def are_integers_of_less(x: DType, d: DType, e: DType) -> bool:
+    """Whether all are integers, and e takes no more bytes than d."""
+    return x.is_integer and d.is_integer and e.is_integer and e.itemsize <= d.itemsize
+
+
+@rule
+def low_bits_stay(x: Tensor, d: DType, e: DType) -> Law:
+    """cast(cast(x, d), e) = cast(x, e), when e is no wider: not where d has less than 8 bits"""
+    fits = are_integers_of_less(x.type.dtype, d, e)
+    return rewrites(cast(cast(x, d), e), cast(x, e), fits)
+
+
 WRONG = [
+    weights_of_many_groups,
+    low_bits_stay,
+    root_of_difference,
+    area_and_back,
+    exp_of_log,
     half_is_added,
     lowest_is_no_bound,
     floor_by_product,
@@ -811,7 +864,8 @@ DEAR = (
     divide_by_power, sum_in_f16, argmax_past_pad, product_of_padded, matmul_of_padded,
     bytes_in_f32, sum_of_bytes_in_f32, positions_in_u16, narrow_at_once, clamp_at_bound,
     quotient_in_f64, ramp_in_i16, quantised_by_product, finite_beside_nothing, floor_by_product,
-    sign_of_a_sum, conv_by_one_tap, half_is_added, lowest_is_no_bound,
+    sign_of_a_sum, conv_by_one_tap, half_is_added, lowest_is_no_bound, root_of_difference,
+    area_and_back, exp_of_log, weights_of_many_groups, low_bits_stay,
 )  # fmt: skip
 
 
@@ -1010,6 +1064,28 @@ QUICK = [no_less, narrow_by_way_of_floats]
 def test_right_laws_fire(right: Rule, seed: int) -> None:
     report = check(right, seed)
     assert report.verdict == "tested", str(report)
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.F32])
+@pytest.mark.parametrize("steps", range(1, 6))
+def test_what_cancels_leaves_roundings_of_the_summands(dtype: DType, steps: int) -> None:
+    """(x - y)^2 is far less than 2xy for large neighbours: a rounding of that is no mistake."""
+    build = Builder()
+    x, y = (build.input(name, dtype, (2,)) for name in "xy")
+    apart, twice = build.binary("sub", x, y), build.input("twice", dtype, (2,))
+    square = build.binary("mul", x, x)
+    middle = build.binary("mul", twice, build.binary("mul", x, y))
+    right = build.binary("add", build.binary("sub", square, middle), build.binary("mul", y, y))
+    program = build.program({"left": build.binary("mul", apart, apart), "right": right})
+    large = np.float64(-1.147e16).astype(dtype.numpy)
+    beside = large * dtype.numpy.type(1 + steps * eps(dtype))
+    for values in ((large, beside), (beside, large)):
+        arguments = {
+            name: np.array([0, value], dtype.numpy)
+            for name, value in zip("xy", values, strict=True)
+        }
+        arguments["twice"] = np.array([2, 2], dtype.numpy)
+        assert disagreement(program, arguments, exact=False) == ""
 
 
 def test_overflow_by_a_little_is_no_mistake() -> None:

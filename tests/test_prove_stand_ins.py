@@ -494,7 +494,7 @@ def test_a_law_that_fires_only_without_axes_is_not_proved() -> None:
 
     proof = prove(only_scalars, range(3))
     assert (proof.status, proof.ranks) == ("open", (0,))
-    assert "at rank 1: no sizes are found for which" in proof.reason
+    assert "at rank 1: the prover found no sizes at which" in proof.reason
 
 
 @attribute_function

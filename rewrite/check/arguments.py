@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from satura.rewrite.check.compare import is_finite, magnitude
+from satura.rewrite.check.compare import eps, is_finite, magnitude
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Axis
@@ -31,6 +31,10 @@ HALF_DRAWS = 0.1  # of floats beside whole numbers and halves
 STEP_DRAWS = 0.1  # of moderate arguments that are multiples of half a constant
 MOST_STEPS = (9, 80)
 DECIMAL_DRAWS = 0.1  # of moderate arguments that are all tenths
+CLOSE_DRAWS = 0.1  # of moderate arguments that are next to those of another input,
+BORDER_DRAWS = 0.1  # or to the numbers at which domains of functions end
+BORDERS = (1.0, -1.0, 0.5, -0.5)
+MOST_STEPS_AWAY = 3
 LEAST_FAR = 1e10
 BEYOND_F16 = 6  # power of ten of which f16 has none, though it has many a difference
 
@@ -86,6 +90,10 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
     steps = [each for each in finite if is_usual and not are_far([each])]
     if is_usual and draw.chance(DECIMAL_DRAWS):
         arguments = {name: _in_tenths(array, draw) for name, array in arguments.items()}
+    if is_usual and draw.chance(CLOSE_DRAWS):
+        arguments = _close_to_each_other(arguments, draw)
+    elif is_usual and draw.chance(BORDER_DRAWS):
+        arguments = {name: _beside_borders(array, draw) for name, array in arguments.items()}
     for name, array in arguments.items():
         if steps and DType.of(array.dtype).is_float and draw.chance(STEP_DRAWS):
             arguments[name] = array = _in_steps(array, draw.one_of(steps), draw)
@@ -187,6 +195,35 @@ def _in_tenths(array: Array, draw: Draw) -> Array:
     if not DType.of(array.dtype).is_float:
         return array
     return np.asarray(random.integers(-9, 10, array.shape) / 10).astype(array.dtype)
+
+
+def _close_to_each_other(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
+    """The arguments, where floats of one are a few steps from those of an earlier one of as many
+    elements: a difference of two is as small as their roundings."""
+    close: dict[tuple[np.dtype[np.generic], int], Array] = {}
+    found = dict(arguments)
+    for name, array in arguments.items():
+        if DType.of(array.dtype).is_float:
+            first = close.setdefault((array.dtype, array.size), array)
+            if first is not array:
+                found[name] = _steps_away(first.reshape(array.shape), draw)
+    return found
+
+
+def _beside_borders(array: Array, draw: Draw) -> Array:
+    """Floats that are a few steps from numbers at which the domain of a function ends."""
+    if not DType.of(array.dtype).is_float:
+        return array
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    return _steps_away(random.choice(BORDERS, array.shape).astype(array.dtype), draw)
+
+
+def _steps_away(array: Array, draw: Draw) -> Array:
+    """Floats at most a few steps from those of `array`."""
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    steps = random.integers(-MOST_STEPS_AWAY, MOST_STEPS_AWAY + 1, array.shape)
+    wide = array.astype(np.float64) * (1 + steps * eps(DType.of(array.dtype)))
+    return np.asarray(wide).astype(array.dtype)
 
 
 def _with_ends(array: Array, draw: Draw) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import ml_dtypes
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from satura.rewrite.check.arguments import LEAST_FAR, are_far, random_arguments, with_specials
 from satura.rewrite.check.compare import (
+    SUMS,
     Evaluated,
     eps,
     evaluate_all,
@@ -25,8 +26,8 @@ from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import CallError, ProgramError, RuleError, SaturaError
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.ops.registry import size_of
-from satura.rewrite.program.program import Program, ProgramBuilder
-from satura.rewrite.types.attributes import Refuse
+from satura.rewrite.program.program import Node, Program, ProgramBuilder
+from satura.rewrite.types.attributes import BinaryFn, Refuse
 from satura.rewrite.types.comparison import first_difference
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import static
@@ -219,6 +220,8 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
     if not exact and DType.of(left.dtype).is_float and are_far([*arguments.values()]):
         wrong = _unlike_far_from_1(program, arguments, evaluated)
         index = first_difference(~wrong)
+        if index is None and not _summed(program, evaluated.values):
+            index = first_unlike(left, right, evaluated.bound)
     else:
         index = first_unlike(left, right, evaluated.bound)
         if index is not None and not exact and not evaluated.bound.nan_for_inf:
@@ -251,10 +254,11 @@ def _unlike_far_from_1(
     A law that holds up to rounding overflows on both sides or on neither, as a·c + b·c and
     (a + b)·c do, and x²/y² and (x/y)² do not. Nothing is said of what underflows on the left, nor
     of what the arguments' last digits decide, nor of what is lost beside a number near 1, as all
-    of x is in (1 + x) - 1.
+    of x is in (1 + x) - 1, or beside a summand.
     """
     left, right = (evaluated.values[index] for index in program.output_nodes)
     ordinary = [each[_is_near_1(each)] for each in evaluated.values]
+    ordinary += _summed(program, evaluated.values)
     lost = replace(evaluated.bound, magnitude=magnitude(ordinary)).tolerance(DType.of(left.dtype))
     tiny = 1e3 * float(ml_dtypes.finfo(left.dtype).tiny)
     floats = [each for each in arguments.values() if DType.of(each.dtype).is_float]
@@ -277,6 +281,17 @@ def _unlike_far_from_1(
             unlike &= np.abs(a - beside_a) <= near / 4 * np.abs(a)
             overflown &= np.abs(b - beside_b) <= near / 4 * np.abs(b)
         return np.asarray(unlike | overflown)
+
+
+def _summed(program: Program, values: Sequence[Array]) -> list[Array]:
+    """The floats that a program adds or subtracts: what cancels leaves their roundings."""
+    sums = (node for node in program.nodes if node.op.kind in SUMS or _is_sum(node))
+    return [values[each] for node in sums for each in node.operands]
+
+
+def _is_sum(node: Node) -> bool:
+    """Whether a node adds two tensors or subtracts one from the other."""
+    return node.op.name == "binary" and node.attributes[0] in (BinaryFn("add"), BinaryFn("sub"))
 
 
 def _is_near_1(array: Array) -> NDArray[np.bool_]:

@@ -42,7 +42,7 @@ class Bound:
         """How far two elements of this dtype may be apart."""
         if not dtype.is_float:
             return 0.0
-        return 4 * self.steps * self.magnitude * max(self.rounding, eps(dtype))
+        return ROUNDINGS * self.steps * self.magnitude * max(self.rounding, eps(dtype))
 
 
 def eps(dtype: DType) -> float:
@@ -51,7 +51,8 @@ def eps(dtype: DType) -> float:
 
 
 EXACTLY = Bound()
-_SUMS = (Kind.REDUCTION, Kind.CONTRACTION, Kind.WINDOW)
+ROUNDINGS = 4  # of the largest number for each operation of either side; docs/language.md says so
+SUMS = (Kind.REDUCTION, Kind.CONTRACTION, Kind.WINDOW)
 
 
 def first_unlike(left: Array, right: Array, bound: Bound = EXACTLY) -> Index | None:
@@ -146,7 +147,7 @@ def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
     finite = [is_finite(value) for value in values]
     constant: list[bool] = []
     sums_nothing = any(
-        node.op.kind in _SUMS and value.size and not all(values[i].size for i in node.operands)
+        node.op.kind in SUMS and value.size and not all(values[i].size for i in node.operands)
         for node, value in zip(program.nodes, values, strict=True)
     )
     for index, node in enumerate(program.nodes):
@@ -182,7 +183,7 @@ def _coarsest_rounding(program: Program, side: int) -> float:
 
 def _rounding_of(op: Op, dtype: DType) -> float:
     """The relative size of the roundings of an op; 0 where it only moves elements."""
-    return eps(dtype) if dtype.is_float and op.kind in (Kind.ELEMENTWISE, *_SUMS) else 0.0
+    return eps(dtype) if dtype.is_float and op.kind in (Kind.ELEMENTWISE, *SUMS) else 0.0
 
 
 @dataclass(frozen=True)

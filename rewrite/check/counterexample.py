@@ -29,6 +29,9 @@ def counterexample(failure: Failure, rule: Rule) -> Counterexample:
         del arguments[name]
     program = with_constants(failure.program, known)
     results = _results_text(program, arguments, most=2 if failure.is_difference else 1)
+    if len(results) == 2 and results["left"] == results["right"]:  # but for the shapes
+        shapes = {name: program.nodes[index].type.shape for name, index in program.outputs}
+        results = {name: f"{shapes[name]} {text}" for name, text in results.items()}
     return Counterexample(
         direction.label if instance else rule.name,
         direction.place,
@@ -90,8 +93,31 @@ def _program_text(program: Program, failure: Failure, arguments: Mapping[str, Ar
     lines = [program.python(), "arguments = {"]
     for name, array in arguments.items():
         lines.append(f"    {name!r}: {array_python(array)},")
-    lines += ["}", "results = interpret(program, arguments)"]
-    lines += [f'print("{name:5}", results["{name}"].tolist())' for name, _ in program.outputs]
+    lines.append("}")
+    if failure.has_right and not failure.is_computed:
+        return "\n".join([*lines, *_one_after_the_other(program)])
+    lines.append("results = interpret(program, arguments)")
+    shown = _results_text(program, arguments, most=2)
+    alike = failure.has_right and len({*shown.values()}) == 1
+    shape = 'results["{name}"].shape, ' if alike else ""
+    lines += [
+        f'print("{name:5}", {shape.format(name=name)}results["{name}"].tolist())'
+        for name, _ in program.outputs
+    ]
     if not failure.has_right:
         lines.append(f'print("right", {failure.reason!r})')
     return "\n".join(lines)
+
+
+def _one_after_the_other(program: Program) -> list[str]:
+    """Lines that print the left side, then the right one or why it cannot be computed."""
+    stop = program.output_nodes[0] + 1
+    return [
+        "from dataclasses import replace",
+        f"left = replace(program, nodes=program.nodes[:{stop}], outputs=program.outputs[:1])",
+        'print("left ", interpret(left, arguments)["left"].tolist())',
+        "try:",
+        '    print("right", interpret(program, arguments)["right"].tolist())',
+        "except Exception as error:",
+        '    print("right cannot be computed:", error)',
+    ]

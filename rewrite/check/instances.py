@@ -9,6 +9,7 @@ from random import Random
 from typing import cast
 
 from satura.rewrite.check.named_values import named_functions, named_numbers, near_extents
+from satura.rewrite.check.operands import MANY_CHANNELS
 from satura.rewrite.check.user_ops import draw_operands
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Direction
@@ -44,6 +45,7 @@ HIGH_RANKS = (5, 6)  # which most draws leave out
 ROOT_STAYS = 0.4
 ATTRIBUTE_STAYS = 0.8
 OTHER_DTYPE = 0.2
+MANY_GROUPS_DRAWS = 0.08  # of convolutions
 SHAPED = (Shape, Slices, Constant)  # attributes that seldom suit other extents
 
 
@@ -279,6 +281,8 @@ def _root_type(possible: _Possible, draw: Draw, wanted: int | None) -> TensorTyp
     shape = draw.shape(rank if wanted is None else wanted)
     if "reduce" in names:  # axes of extent 1 may be reduced ones: often several
         shape = tuple(1 if draw.chance(0.5) else dim for dim in shape)
+    if "conv" in names and draw.chance(MANY_GROUPS_DRAWS):
+        shape = (*shape[:-1], draw.one_of(MANY_CHANNELS))
     return TensorType(dtype, shape)
 
 

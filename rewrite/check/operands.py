@@ -36,6 +36,7 @@ from satura.rewrite.types.dims import Dim, known_at_least, static
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 
 MOST_OF_A_CONSTANT = 1_000_000  # elements: the product of two long extents may have far more
+MANY_CHANNELS = (10, 12)  # of a convolution: as many as two tensors of weights have of 5 groups
 KEEPING_DRAWS = 0.1  # of windows, where the result's extents are those of the operand
 
 
@@ -201,7 +202,8 @@ def _conv(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     window = cast(Window, given[0] or drawn(draw, result.rank - 2, result.dtype))
     if given[0] is None:
         window = _maybe_keeping(draw, window, result.shape[1:-1])
-    divisors = [count for count in (1, 1, 2, 3, outer) if count and outer % count == 0]
+    counts = (1, 1, 2, 3, outer, *[outer // 2] * (outer >= MANY_CHANNELS[0]))
+    divisors = [count for count in counts if count and outer % count == 0]
     groups = cast(Groups, given[1] or Groups(draw.one_of(divisors)))
     inner = 0 if draw.chance(0.03) else _inner(draw, (1, 2, 3))
     spatial = _extents_before(draw, window, result.shape[1:-1])

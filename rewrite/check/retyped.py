@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import islice, product
+from math import prod
 from random import Random
 
 from satura.rewrite.check.instances import Instance, draw_instance, is_well_typed
@@ -21,6 +22,8 @@ from satura.rewrite.types.tensor_type import DType, TensorType
 MOST_BASES = 4  # instances that are asked about
 MOST_ASKED = 2000  # dtypes for each of them
 DRAWS = 600
+MOST_TURNS = 500
+FEW = 6  # elements, of which some are special
 
 Dtypes = Mapping[str, DType]
 """The dtypes of variables: tensors, numbers, and dtypes themselves."""
@@ -38,6 +41,26 @@ def retyped(direction: Direction, near: Sequence[Instance], random: Random) -> I
             other = _with_dtypes(instance, random.choice(known))
             if is_well_typed(other):
                 yield other
+
+
+def of_every_dtype(
+    direction: Direction, firings: Sequence[Instance], seed: int, scale: int
+) -> Iterator[Instance]:
+    """Firings of a law that names its dtypes, where each choice of them has its turn."""
+    if not any(issubclass(sort, DType) for sort in direction.variables.values()):
+        return
+    random = Random(seed)
+    bases = [each for each in firings if sum(map(_elements, each.types.values())) >= FEW]
+    fitting = _fitting(random.choice(bases), random) if bases else iter(())
+    for number, dtypes in enumerate(islice(fitting, MOST_TURNS * scale)):
+        instance = _with_dtypes(bases[number % len(bases)], dtypes)
+        if is_well_typed(instance):
+            yield instance
+
+
+def _elements(type_: TensorType) -> int:
+    """How many it has; none where that is open."""
+    return prod(dim if isinstance(dim, int) else 0 for dim in type_.shape)
 
 
 def _fitting(base: Instance, random: Random) -> Iterator[Dtypes]:

@@ -47,6 +47,7 @@ from satura.rewrite.check.neighbours import neighbours
 from satura.rewrite.check.plain_constants import of_plain_constants
 from satura.rewrite.check.refute import first_failure
 from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
+from satura.rewrite.check.retyped import of_every_dtype
 from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.check.unstable import unstable_call
@@ -186,6 +187,7 @@ def _extremes(
     yield from of_long_windows(direction, found, seed, scale)
     yield from of_reversed_shapes(direction, seed, scale)
     yield from of_narrow_dtypes(direction, seed, scale)
+    yield from of_every_dtype(direction, found, seed, scale)
     beside = [*neighbours(direction, found, seed, scale)]
     yield from beside
     yield from with_other_zeros(found, scale)
@@ -228,6 +230,7 @@ def _gaps(direction: DirectionReport, floats: Sequence[float]) -> Sequence[str]:
     """Reasons why the instances of a direction, which has these `floats`, say too little."""
     gaps = [
         f"{direction.label}: the condition {text} was {answer} for all {count} instances"
+        " that were drawn: where it is not, nothing was tried"
         for text in direction.constant_conditions
         for answer, count in direction.conditions[text].items()
         if count

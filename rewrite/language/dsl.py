@@ -60,8 +60,9 @@ Bit for bit means:
 Up to rounding means:
 
 - What is not a float is equal.
-- Where the left side is finite, the right one is, too. They differ by a few roundings of the
-  largest number in either computation, intermediate ones included; -0.0 may stand for 0.0.
+- Where the left side is finite, the right one is, too. They differ by at most 4 roundings for each
+  operation of either side, of the largest number in either computation, intermediate ones
+  included; -0.0 may stand for 0.0. An exp and the like are as many operations as their cost says.
 - What is infinite or NaN on the left is the same on the right. Where no NaN went in, NaN may stand
   for an infinity, and an infinity for NaN.
 - Nothing is promised where a number in between is subnormal.

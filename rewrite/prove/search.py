@@ -48,7 +48,7 @@ def _search(rule: Rule, ranks: Sequence[int], steps: int) -> Proof:
                 if any(fires):
                     witnessed.add(direction.label)
                 elif choices and direction.label in witnessed:
-                    raise Undecided(f"no sizes are found for which {direction} fires")
+                    raise Undecided(f"the prover found no sizes at which {direction.label} fires")
         except Undecided as reason:
             return Proof(rule.name, "open", so_far(), f"at rank {rank}: {reason}")
         except OutOfStepsError:
@@ -66,7 +66,8 @@ def _search(rule: Rule, ranks: Sequence[int], steps: int) -> Proof:
         proved.append(rank)
     for direction in rule.directions:
         if direction.label not in witnessed:
-            return Proof(rule.name, "open", (), f"no sizes are found for which {direction} fires")
+            text = f"the prover found no sizes at which {direction.label} fires"
+            return Proof(rule.name, "open", (), text)
     return Proof(rule.name, "proved", tuple(proved), f"for all sizes {_text(proved)}")
 
 
