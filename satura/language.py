@@ -58,6 +58,7 @@ from satura.rewrite.language.terms import (
 )
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
+from satura.rewrite.types import dims
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
@@ -75,8 +76,13 @@ from satura.rewrite.types.attributes import (
     refuse_unless,
 )
 from satura.rewrite.types.constant import Constant, Scalar
-from satura.rewrite.types.dims import Dim, exact_quotient, known_at_least, product
+from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import FLOATS, DType, TensorType
+
+# They may stand in laws as well as in attribute functions.
+exact_quotient = attribute_function(dims.exact_quotient)
+known_at_least = attribute_function(dims.known_at_least)
+product = attribute_function(dims.product)
 
 __all__ = [
     "FLOATS",

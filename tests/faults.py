@@ -651,8 +651,8 @@ FAULTS = (
     ),
     Fault(
         "rewrite/onnx/lower/tensors.py",
-        "self.conditions.setdefault((left, relation, right), condition)",
-        'self.conditions[left, "=", right] = condition',
+        "key = condition.left, condition.relation, condition.right",
+        'key = condition.left, "=", condition.right',
         "tests/test_other_sizes.py",
     ),
     Fault(

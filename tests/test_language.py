@@ -13,8 +13,21 @@ import pytest
 
 import satura.language
 import satura.ops
+from satura.language import (
+    Axes,
+    Law,
+    Tensor,
+    binary,
+    exact_quotient,
+    known_at_least,
+    product,
+    reduce,
+    rewrites,
+    rule,
+)  # fmt: skip
 from satura.rewrite import types
 from satura.rewrite.language.definition import IMPORTED
+from satura.testing import check
 from tests.documents import ENVIRONMENT, ROOT
 
 FORMER = {
@@ -101,3 +114,19 @@ def test_every_error_of_ours_can_be_caught_by_its_public_name() -> None:
         if isinstance(value, type) and value.__module__ == satura.rewrite.errors.__name__
     }
     assert raised == set(satura.errors.__all__)
+
+
+def test_what_is_known_of_sizes_may_be_said_in_a_law() -> None:
+    @rule
+    def largest_of_all(x: Tensor, a: Axes) -> Law:
+        """max(x along all its axes, itself) is itself, of vectors that have elements and axes of
+        at most twice as many"""
+        m = reduce("max", x, a)
+        dim = exact_quotient(product((2, x.type.shape[0])), 2)
+        return rewrites(
+            binary("max", m, m), m, x.type.rank == 1, known_at_least(dim, 1), dim == x.type.shape[0]
+        )
+
+    counts = check(largest_of_all).directions[0].conditions
+    assert check(largest_of_all).is_sound
+    assert [set(counts[each]) for each in counts if "known_at_least" in each] == [{True, False}]

@@ -144,8 +144,8 @@ class Firings:
         before = fingerprint(instance)
         try:
             met = 0
-            for condition in self.decisions:
-                holds = self._holds(condition, instance)
+            for number, condition in enumerate(self.decisions):
+                holds = self._holds(condition, instance, is_asked=met == number)
                 self.conditions[str(condition)][holds] += 1
                 met += holds
             self._keep_nearest(instance, met)
@@ -170,12 +170,16 @@ class Firings:
         if met == self._most_met > 0 and len(self._nearest) < MOST_NEAREST:
             self._nearest.append(instance)
 
-    def _holds(self, condition: Expression, instance: Instance) -> bool:
+    def _holds(self, condition: Expression, instance: Instance, is_asked: bool) -> bool:
+        """Whether a condition holds; where one before it does not, a rule does not ask, and it may
+        have no answer."""
         try:
             return self.direction.holds(condition, instance.bindings)
         except Refuse:
             return False
         except Exception as error:
+            if not is_asked:
+                return False
             raise self.direction.failure(error, instance.bindings) from error
 
     def _count(self, refusal: Refuse) -> None:

@@ -27,7 +27,8 @@ ATTRIBUTES = (
 LAWS = (
     "rule", "family", "rewrites", "replaces", "equates", "both", "attribute_function", "has_value",
 )  # fmt: skip
-HELPERS = ("refuse_unless", "Refuse", "exact_quotient", "known_at_least", "product")
+OF_SIZES = ("exact_quotient", "known_at_least", "product")
+HELPERS = ("refuse_unless", "Refuse")
 AROUND = (
     "Builder", "Dim", "FLOATS", "Family", "Law", "Program", "Rule", "RuleError", "RuleSet",
     "TensorType", "Term",
@@ -64,7 +65,8 @@ def language_page() -> str:
     sections = {
         "Declaring": LAWS, "Ops": (*ops, "scalar"), "Variables for tensors": VARIABLES,
         "Variables for attributes": ATTRIBUTES, "Variables of families": FAMILIES,
-        "In attribute functions": HELPERS, "Around rules": AROUND,
+        "In laws and in attribute functions": OF_SIZES, "In attribute functions": HELPERS,
+        "Around rules": AROUND,
     }  # fmt: skip
     for title, names in sections.items():
         lines += ["", f"## {title}", ""]
