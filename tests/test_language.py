@@ -119,13 +119,10 @@ def test_every_error_of_ours_can_be_caught_by_its_public_name() -> None:
 def test_what_is_known_of_sizes_may_be_said_in_a_law() -> None:
     @rule
     def largest_of_all(x: Tensor, a: Axes) -> Law:
-        """max(x along all its axes, itself) is itself, of vectors that have elements and axes of
-        at most twice as many"""
-        m = reduce("max", x, a)
-        dim = exact_quotient(product((2, x.type.shape[0])), 2)
-        return rewrites(
-            binary("max", m, m), m, x.type.rank == 1, known_at_least(dim, 1), dim == x.type.shape[0]
-        )
+        """max(x along axes, itself) is itself, where x has elements, and not two"""
+        m, elements = reduce("max", x, a), product(x.type.shape)
+        conditions = known_at_least(elements, 1), exact_quotient(elements, 2) != 1
+        return rewrites(binary("max", m, m), m, *conditions)
 
     counts = check(largest_of_all).directions[0].conditions
     assert check(largest_of_all).is_sound
