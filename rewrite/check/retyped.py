@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
-from math import prod
 from random import Random
 
 from satura.rewrite.check.instances import Instance, draw_instance, is_well_typed
@@ -60,7 +59,7 @@ def of_every_dtype(
 
 def _elements(type_: TensorType) -> int:
     """How many it has; none where that is open."""
-    return prod(dim if isinstance(dim, int) else 0 for dim in type_.shape)
+    return type_.size if isinstance(type_.size, int) else 0
 
 
 def _fitting(base: Instance, random: Random) -> Iterator[Dtypes]:

@@ -52,16 +52,15 @@ class Candidates:
 
 
 def candidates(
-    classes: EClasses, model: CostModel, rounds: int = MAX_ROUNDS, is_wide: bool | None = None
+    classes: EClasses, model: CostModel, rounds: int = MAX_ROUNDS, is_wide: bool = False
 ) -> Candidates:
     """All fragments worth having.
 
     Those that an enumeration finds, and the variants of those that a local search would choose: in
-    so many `rounds`, in one that `is_wide` in more, or until it chooses none that is new. Small
-    e-graphs are searched widely unless told otherwise. Raises ProgramError where an output cannot
-    be computed.
+    so many `rounds`, where the search `is_wide`, as in small e-graphs it always is, in more, or
+    until it chooses none that is new. Raises ProgramError where an output cannot be computed.
     """
-    width = WIDTH if rounds and (is_small(classes) if is_wide is None else is_wide) else 1
+    width = WIDTH if rounds and (is_wide or is_small(classes)) else 1
     return add_variants(enumerate_fragments(classes, Templates(model), width), rounds * width)
 
 

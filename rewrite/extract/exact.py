@@ -31,9 +31,7 @@ def exact(graph: ChoiceGraph) -> Result:
 
     Raises CallError without scipy, ProgramError where a goal cannot be computed.
     """
-    start = local_search(graph)
-    found = landmarks(graph)
-    best = replace(start, bound=min(found.bound, start.cost))
+    found, best = _begun(graph)
     if best.gap <= NOISE:
         return replace(best, bound=best.cost)
     if not find_spec("scipy"):
@@ -47,13 +45,17 @@ def relax(graph: ChoiceGraph) -> Result:
     It takes seconds where the integer program may take hours. Without scipy the bound is that of
     the landmarks. Raises ProgramError where a goal cannot be computed.
     """
-    start = local_search(graph)
-    found = landmarks(graph)
-    best = replace(start, bound=min(found.bound, start.cost))
+    found, best = _begun(graph)
     if best.gap <= NOISE or not find_spec("scipy"):
         return best
     relaxed = _Model(graph, found, best).relaxation()
     return replace(best, bound=max(best.bound, min(relaxed, best.cost)))
+
+
+def _begun(graph: ChoiceGraph) -> tuple[Landmarks, Result]:
+    """The landmarks, and what a local search chooses with the bound that they give."""
+    start, found = local_search(graph), landmarks(graph)
+    return found, replace(start, bound=min(found.bound, start.cost))
 
 
 class _Model:

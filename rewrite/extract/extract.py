@@ -125,11 +125,9 @@ class Appraised:
 
 
 def choices(
-    classes: EClasses,
-    model: CostModel | None = None,
-    rounds: int = MAX_ROUNDS,
-    is_wide: bool | None = None,
-) -> Candidates:
+    classes: EClasses, model: CostModel | None = None, rounds: int = MAX_ROUNDS,
+    is_wide: bool = False,
+) -> Candidates:  # fmt: skip
     """The candidates of an e-graph, see `candidates`."""
     chosen = given_or_default(model)
     return candidates(_with_sizes(classes, chosen), chosen, rounds, is_wide)

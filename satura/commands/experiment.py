@@ -16,7 +16,7 @@ from satura.distributed import Client
 from satura.experiments import Trial, plot_trials, read_trials, trials
 from satura.experiments.plot import check_plot
 from satura.experiments.sweep import with_best_bounds
-from satura.experiments.table import update_rows
+from satura.experiments.table import others, update_rows
 from satura.pipeline.models import Model, load
 from satura.pipeline.rates import cost_model
 from satura.pipeline.sizes import Dims, check_sizes, parse_dims, typical_sizes
@@ -146,5 +146,4 @@ def rows(found: Sequence[Trial]) -> list[list[str]]:
 
 def _joined(found: Sequence[Trial], done: Sequence[Trial]) -> list[Trial]:
     """What was found, then what was done and not asked for, or not yet; with the best bounds."""
-    keys = {trial.key for trial in found}
-    return with_best_bounds([*found, *(trial for trial in done if trial.key not in keys)])
+    return with_best_bounds([*found, *others(done, found)])

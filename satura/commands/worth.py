@@ -11,7 +11,7 @@ from satura.commands.models import by_stem, file_or_light
 from satura.commands.outputs import check_output
 from satura.commands.terminal import print_json, print_table, progress
 from satura.experiments.content import content_of, model_digest
-from satura.experiments.table import read_rows, update_rows
+from satura.experiments.table import others, read_rows, update_rows
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases
 from satura.pipeline.rule_sets import rule_set
@@ -137,7 +137,7 @@ def print_worths(
         for worth in worths(models, rules, subsets, seed, done):
             found.append(worth)
             if csv is not None and worth not in done:
-                update_rows(csv, Worth, lambda now: [*_others(now, found), *found])
+                update_rows(csv, Worth, lambda now: [*others(now, found), *found])
             phase(f"{worth.model}: {worth.law} done", 0.0)
     found.sort(key=lambda worth: -worth.gain)
     if json:
@@ -146,12 +146,6 @@ def print_worths(
         rows = [_row(worth) for worth in found if worth.matched]
         print_table("what each law that matches gains, by leaving it out", HEADER, rows)
     return all(worth.gain >= -LOST for worth in found)
-
-
-def _others(now: Sequence[Worth], found: Sequence[Worth]) -> list[Worth]:
-    """Those that stand in a file and were not asked for, or not yet."""
-    keys = {each.key for each in found}
-    return [each for each in now if each.key not in keys]
 
 
 def _row(worth: Worth) -> list[str]:

@@ -140,8 +140,8 @@ def trials(
     rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes, of which
     there are no more than CPUs; or with a `client` (a `distributed.Client`) as many as its Dask
     cluster has threads. There, models and rules that are in files must be so on each worker, under
-    the same path. An e-graph whose trials
-    are all among those `done`, with the same `content`, is not made again: these are given back.
+    the same path. An e-graph whose trials are all among those `done`, with the same `content`, is
+    not made again: these are given back.
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
     scipy) or any extractor on it have proved. Raises CallError for an unknown name, for what is not
@@ -156,6 +156,7 @@ def trials(
         made = each_on_workers(_Cell.run, [cell.to_send() for cell in missing], client)
     else:
         work = [(cell.name, cell.run) for cell in missing]
+        # Who asks for several has processes also on one CPU: a crash ends one of these only.
         made = in_turn(work) if jobs == 1 else beside(work, count)
     for found in given:
         yield from next(made) if found is None else found

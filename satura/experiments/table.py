@@ -10,7 +10,7 @@ from dataclasses import asdict, fields
 from io import StringIO
 from math import inf, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from satura.experiments.sweep import OPEN, Trial
 from satura.rewrite.errors import CallError, brief, file_errors
@@ -21,6 +21,16 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     Row = TypeVar("Row", bound=DataclassInstance)
+
+
+class _HasKey(Protocol):
+    """A record that says what it is about."""
+
+    @property
+    def key(self) -> tuple[str, ...]: ...
+
+
+Keyed = TypeVar("Keyed", bound=_HasKey)
 
 _KINDS: Mapping[str, Callable[[str], object]] = {
     "str": str, "int": int, "float": float, "bool": {"True": True, "False": False}.__getitem__,
@@ -62,6 +72,12 @@ def update_rows(
     file = as_path(path)
     with locked(Path(os.path.realpath(file)).parent):
         write_rows(path, kind, change(read_rows(path, kind) if file.is_file() else []))
+
+
+def others(rows: Sequence[Keyed], found: Sequence[Keyed]) -> list[Keyed]:
+    """Those of some rows that nothing found is about: not asked for, or not done yet."""
+    keys = {each.key for each in found}
+    return [each for each in rows if each.key not in keys]
 
 
 def read_rows(path: str | Path, kind: type[Row]) -> list[Row]:
