@@ -97,6 +97,7 @@ edges = st.tuples(st.integers(0, 3), st.integers(0, 3))
 @example(2, (30, 31), 35, 130, (1, 1), (1, 1), 0.0, 2)
 @example(1, (4, 24), 200, 48, (1, 1), (1, 1), 0.0, 2)  # two runs of 6 tiles, in steps of depth
 @example(1, (6, 6), 300, 70, (1, 1), (1, 1), 0.0, 1)
+@example(1, (14, 14), 64, 130, (1, 1), (1, 1), 0.0, 64)  # a share for most of them
 def test_shapes(
     n: int, space: tuple[int, int], channels: int, columns: int, lo: tuple[int, int],
     hi: tuple[int, int], fill: float, threads: int,

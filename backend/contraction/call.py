@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -19,6 +20,7 @@ from satura.backend.contraction.axes import NO_ROWS, Axis, merge, over_axes
 from satura.backend.contraction.emit import contraction_source
 from satura.backend.contraction.epilogue import NestEpilogue
 from satura.backend.contraction.readings import Reading, reading_of
+from satura.backend.contraction.shares import share_cycles, tile_for_threads
 from satura.backend.contraction.sorted_words import table_lines
 from satura.backend.contraction.spec import (
     ContractionCall,
@@ -200,12 +202,17 @@ class _Problem:
         )  # fmt: skip
         if self.shared == 1:  # the microkernel is written out, and more rows would be spilled
             tile = replace(tile, rows=tuple(max(1, rows - 1) for rows in tile.rows))
-        full = not any_columns and self.columns % panel_columns(tile) == 0
         spec = ContractionSpec(
             len(batches) + grouped, tuple(axis.row.is_windowed for axis in rows), tile, grouped,
             self.left_packed, reading.weights is None, reading.left_dtype, reading.right_dtype,
-             reading.result, self.shared, full,
+            reading.result, self.shared,
         )  # fmt: skip
+        if not any_sizes and not self.shared:
+            tile = tile_for_threads(
+                tile, *self._shared(batches, rows), threads, partial(spec.cycles, self._lines)
+            )
+        full = not any_columns and self.columns % panel_columns(tile) == 0
+        spec = replace(spec, tile=tile, full=full)
         best = spec
         if wanted is not None:
             if not wanted.spec.serves(spec, self.columns, any_sizes):
@@ -248,13 +255,27 @@ class _Problem:
         work = count * prod(call.batches) * self.columns * self.depth * call.taps
         more = 0.0
         if spec is not best and not any_sizes:  # what sizes must not be asked for is little
-            lines = -(-self.depth * call.taps // spec.products.per_word)
-            taken, least = (each.cycles(count, self.columns, lines) for each in (spec, best))
-            more = prod(call.batches) * (taken - least)
+            shared = self._shared(batches, rows)
+            taken, least = (
+                share_cycles(each.tile, *shared, threads, partial(each.cycles, self._lines))
+                for each in (spec, best)
+            )
+            more = taken - least
         return Code(
             name, source.text, (*plan.arguments, *epilogue.arguments), work // 8, plan.scratch_size,
             ContractionForm(spec, epilogue.body), more,
         )  # fmt: skip
+
+    @property
+    def _lines(self) -> int:
+        """How many lines a panel has, of columns at one depth each."""
+        taps = prod(axis.row.taps for axis in self.rows)
+        return -(-self.depth * taps // self.reading.products.per_word)
+
+    def _shared(self, batches: Sequence[Axis], rows: Sequence[Axis]) -> tuple[int, int, int]:
+        """What threads share: the rows and columns of a product, and how many products."""
+        products = prod(axis.row.extent for axis in batches) * max(1, self.groups)
+        return prod(axis.row.extent for axis in rows), self.columns, products
 
     def _merged(self, nest: Nest) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
         """Batches and rows with neighbours made one where all operands step evenly."""

@@ -114,16 +114,15 @@ class ContractionSpec:
             return False
         return self == replace(other, windowed=self.windowed, tile=self.tile, full=self.full)
 
-    def cycles(self, rows: int, columns: int, lines: int) -> float:
-        """About how many cycles of a core the tiles take: rows and columns beyond the last count,
-        and so does what there is to do around each row of a tile."""
-        tallest, panels = self.tile.rows[0], -(-columns // self.width)
-        tiles = -(-rows // tallest)
+    def cycles(self, lines: int, tile: Tile, rows: int) -> float:
+        """About how many cycles of a core a panel of so many lines takes with the rows of a block:
+        rows beyond the last count, and so does what there is to do around each row of a tile."""
+        tiles = -(-rows // tile.rows[0])
         least, larger = divmod(rows, tiles)
         heights = ((least, tiles - larger), (least + 1, larger))
-        step = sum(count * step_cycles(self.tile, height) for height, count in heights if count)
+        step = sum(count * step_cycles(tile, height) for height, count in heights if count)
         around = _AROUND_A_ROW + _OF_AN_AXIS * len(self.windowed) + _OF_A_COUNT * (not self.full)
-        return panels * (step * lines + rows * around)
+        return step * lines + rows * around
 
     @property
     def tile_names(self) -> tuple[str, ...]:

@@ -87,17 +87,23 @@ def choose_tile(
     narrowest). Few rows get a tile of just their number, others one that some tiles fill.
     """
     target = target or host_target()
-    many = target.registers == 32
-    few = _TALLEST_OF_16_PAIRS if products is Products.PAIRS else _TALLEST_OF_16
-    tallest_of = _TALLEST_OF_32 if many else few
-    slower = _SLOWER_OF_32 if many else _SLOWER_OF_16
+    slower = _SLOWER_OF_32 if target.registers == 32 else _SLOWER_OF_16
     filled = -(-columns // lanes_of(products, target))
     if any_columns:
         best = min(slower, key=lambda count: slower[count])
         vectors = min(best, max(1, filled)) if is_fixed(filled) else best if filled >= best else 1
     else:
-        vectors = min(tallest_of, key=lambda count: -(-filled // count) * count * slower[count])
-    tallest = tallest_of[vectors]
+        vectors = min(slower, key=lambda count: -(-filled // count) * count * slower[count])
+    return tile_of(vectors, rows, products, target)
+
+
+def tile_of(
+    vectors: int, rows: int | None, products: Products = Products.F32, target: Target | None = None
+) -> Tile:
+    """The tile of so many vectors for `rows` rows (None: not known)."""
+    many = (target or host_target()).registers == 32
+    few = _TALLEST_OF_16_PAIRS if products is Products.PAIRS else _TALLEST_OF_16
+    tallest = (_TALLEST_OF_32 if many else few)[vectors]
     if products is Products.OCTETS:
         tallest = min(_OCTET_ROWS, _OCTET_ROWS if rows is None else max(1, rows))
         parts = -(-tallest // (_OCTETS_OF_32 if many else _OCTETS_OF_16)[vectors])

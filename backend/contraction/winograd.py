@@ -27,7 +27,14 @@ import numpy as np
 from satura.backend.cache_lines import CACHE_LINE, aligned_empty
 from satura.backend.contraction.emit import Epilogue
 from satura.backend.contraction.scratch import Layout
-from satura.backend.contraction.tile import Tile, microkernel_lines, panel_columns, tile_name
+from satura.backend.contraction.tile import (
+    Tile,
+    lanes_of,
+    microkernel_lines,
+    panel_columns,
+    step_cycles,
+    tile_name,
+)  # fmt: skip
 from satura.backend.emit.text import INDENT, indent
 from satura.backend.helpers.winograd_tiles import deepest, weights_pitch
 from satura.backend.jit.machine_code import KernelSource
@@ -39,6 +46,8 @@ from satura.rewrite.types.tensor_type import Array
 _F32, _WORD, _PAGE = 4, 8, 4096
 _SUMS = TILE**2
 _BLOCK_BYTES = 2 * 1024 * 1024  # of transformed tiles and of their products: stay in the last cache
+_TILES_PER_WEIGHTS = 7  # that take as long as it takes to read and transform weights once
+_OF_WEIGHTS, _OF_PIXELS = 60, 30  # cycles to read and transform vectors of taps and of tiles
 _MOST_TILES = 96  # where larger blocks save no transform of weights
 LARGEST_WEIGHT = float(np.finfo(np.float32).max) / TAPS**2
 """A kernel with larger elements may have none that is finite once it is transformed."""
@@ -118,6 +127,14 @@ def winograd_plan(tile: Tile, call: WinogradCall, threads: int) -> tuple[tuple[A
     return tuple(values[name] for name in PARAMETERS), layout.size
 
 
+def unit_cycles(depth: int, tile: Tile, tiles: int) -> float:
+    """About how many cycles of a core a unit of so many `tiles` takes, which begins a block."""
+    runs = -(-tiles // tile.rows[0])
+    products = _SUMS * depth * runs * step_cycles(tile, -(-tiles // runs))
+    pixels = _OF_PIXELS * tiles * depth / lanes_of(tile.products)
+    return products + pixels + _OF_WEIGHTS * depth * tile.vectors
+
+
 def _spread(size: int) -> int:
     """A pitch of at least `size`, at which 16 neighbours share no set of the first cache."""
     return -(-size // _PAGE) * _PAGE + _PAGE // _SUMS
@@ -135,8 +152,10 @@ def _blocks(
     if threads == 1:
         return blocks
 
+    again = _TILES_PER_WEIGHTS if panels * steps > 1 else 0
+
     def largest_share(count: int) -> int:
-        return -(-panels * count // threads) * -(-tiles // count)
+        return -(-panels * count // threads) * (-(-tiles // count) + again)
 
     most = min(blocks + threads, tiles // tallest)
     return min(range(blocks, max(blocks, most) + 1), key=largest_share)

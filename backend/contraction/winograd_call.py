@@ -6,11 +6,14 @@ large are not transformed: the convolution is then computed tap by tap.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from satura.backend.constants import ConstantStore
 from satura.backend.contraction.axes import Axis, over_axes
 from satura.backend.contraction.epilogue import NestEpilogue
+from satura.backend.contraction.shares import tile_for_threads
 from satura.backend.contraction.spec import RowAxis
 from satura.backend.contraction.tile import choose_tile, panel_columns
 from satura.backend.contraction.views import View, view_of
@@ -19,6 +22,7 @@ from satura.backend.contraction.winograd import (
     PARAMETERS,
     WinogradCall,
     packed_taps,
+    unit_cycles,
     winograd_plan,
     winograd_source,
 )  # fmt: skip
@@ -59,6 +63,10 @@ def winograd_code(
     images, height, width, columns = shape_of(schedule, anchor)
     tiles = tile_count(schedule.program.nodes[anchor].type)
     tile = choose_tile(None if any_sizes else tiles, columns)
+    depth = left.shape[-1]
+    if not any_sizes:
+        cycles = partial(unit_cycles, depth)
+        tile = tile_for_threads(tile, tiles, columns, 1, threads, cycles)
     panel = panel_columns(tile)
     constant = schedule.program.nodes[right.node].constant
     layout = f"{right.pointer.offset} {right.shape} {right.strides} {panel}"
@@ -74,7 +82,7 @@ def winograd_code(
         lo=(window.lo[0], window.lo[1]),
         strides=(left.strides[0], left.strides[1], left.strides[2]),
         columns=columns,
-        depth=left.shape[-1],
+        depth=depth,
         fill=float(window.fill.value),
     )
     arguments, scratch = winograd_plan(tile, call, threads)
@@ -82,7 +90,7 @@ def winograd_code(
     nest = renumber(epilogue_nest(schedule, dispatch))
     epilogue = NestEpilogue(over_axes(nest, axes), len(PARAMETERS))
     source = winograd_source(name, tile, epilogue)
-    work = TILE**2 * tiles * columns * call.depth
+    work = TILE**2 * tiles * columns * depth
     return Code(name, source.text, (*arguments, *epilogue.arguments), work // 8, scratch)
 
 
