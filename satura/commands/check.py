@@ -188,7 +188,7 @@ def _print_reports(title: str, reports: Sequence[RuleReport]) -> None:
     rows = [
         [
             report.rule,
-            report.verdict,
+            report.said,
             " + ".join(str(each.firings) for each in report.directions),
             str(len(report.dtypes)),
             f"{report.ranks[0]}–{report.ranks[-1]}" if report.ranks else "",
