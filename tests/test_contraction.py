@@ -26,11 +26,16 @@ from satura.backend.contraction.spec import (
 )  # fmt: skip
 from satura.backend.contraction.tile import Products, Tile, choose_tile, panel_columns
 from satura.backend.jit.machine_code import kernel_address, kernel_function
+from satura.backend.plan.compiled import compile_schedule
 from satura.backend.target import host_target
+from satura.pipeline.stages import best_schedule, saturate
 from satura.rewrite.ops.reductions import _conv
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.attributes import Groups, Window
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import Array, DType
+from satura.rules import DEFAULT
 from tests.tiers import deep_but
 
 # Property tests use one tile, since each kind of kernel takes a second to compile.
@@ -409,3 +414,23 @@ def test_few_registers_have_a_tile_for_24_columns() -> None:
     assert choose_tile(None, 24, target) == Tile((4, 3), 3)
     assert choose_tile(None, 49, target) == Tile((6, 5), 2)
     assert max(choose_tile(None, 24, target, products=Products.PAIRS).rows) < 4  # and products
+
+
+@pytest.mark.parametrize("vectors", deep_but([2, 4], [1, 2, 3, 4, 8]))
+@pytest.mark.parametrize("start", [0, 1, 16])
+def test_right_operands_that_are_panels_already(vectors: int, start: int) -> None:
+    """One that fills whole vectors is read where it is, unless its lines start in between."""
+    width, random = vectors * host_target().lanes, np.random.default_rng(0)
+    build = Builder()
+    shapes = {"x": (2, 5, 69), "w": (150 * width,)}
+    x, w = (build.input(name, DType.F32, shape) for name, shape in shapes.items())
+    part = build.slice(w, (start,), (2 * 69 * width,))
+    program = build.program({"y": build.matmul(x, build.reshape(part, (2, 69, width)))})
+    arguments = {
+        name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()
+    }
+    found = compile_schedule(best_schedule(saturate(program, DEFAULT)), 2).run(arguments)["y"]
+    found, expected = (
+        np.asarray(each, np.float64) for each in (found, interpret(program, arguments)["y"])
+    )
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)

@@ -26,7 +26,7 @@ from math import prod
 
 from satura.backend.cache_lines import CACHE_LINE, whole_lines
 from satura.backend.contraction.emit import Epilogue
-from satura.backend.contraction.gathering import copied_panel_lines, slots
+from satura.backend.contraction.gathering import copied_panel_lines, is_a_panel, slots
 from satura.backend.contraction.scratch import Layout
 from satura.backend.contraction.tile import (
     Tile,
@@ -167,6 +167,8 @@ def _kernel(tile: Tile, batches: int, epilogue: Epilogue) -> Iterator[str]:
     yield from epilogue.setup_lines()
     yield "units = batches * blocks"
     yield "packed = -1"
+    yield "key_weights = key_panels"
+    yield "value_weights = value_panels"
     yield "end = units * (thread + 1) // threads"
     yield "for unit in range(units * thread // threads, end):"
     yield from indent(1, _unit(tile, batches, epilogue))
@@ -200,18 +202,23 @@ def _unit(tile: Tile, batches: int, epilogue: Epilogue) -> Iterator[str]:
 
 
 def _packing_lines(tile: Tile, name: str, depth: str, columns: str) -> Iterator[str]:
-    """An operand as panels, one after another."""
+    """An operand as panels, one after another; one that is a panel stays where it is."""
     width = panel_columns(tile)
-    yield f"for panel in range(({columns} + {width - 1}) // {width}):"
+    yield f"right_depth_stride = {name}_depth"
+    yield f"right_column_stride = {name}_column"
+    yield f"valid = {columns}"
+    yield f"source = {name}_here"
+    yield f"{name}_weights = source"
+    yield f"if not ({is_a_panel(width, DType.F32)}):"
+    yield f"{INDENT}{name}_weights = {name}_panels"
+    yield f"{INDENT}for panel in range(({columns} + {width - 1}) // {width}):"
     body = [
         f"weights = {name}_panels + panel * {depth} * {width * _F32}",
         f"source = {name}_here + panel * {width} * {name}_column",
         f"valid = min({width}, {columns} - panel * {width})",
-        f"right_depth_stride = {name}_depth",
-        f"right_column_stride = {name}_column",
         *copied_panel_lines(width, lanes_of(tile.products), DType.F32, DType.F32, depth),
     ]
-    yield from indent(1, body)
+    yield from indent(2, body)
 
 
 def _table_lines(tile: Tile) -> Iterator[str]:
@@ -259,7 +266,7 @@ def _score_lines(tile: Tile) -> Iterator[str]:
     line = width * _F32
     yield "sums = scratch + sums_offset"
     yield f"for panel in range(wide // {width}):"
-    yield f"{INDENT}weights = key_panels + panel * depth * {line}"
+    yield f"{INDENT}weights = key_weights + panel * depth * {line}"
     yield f"{INDENT}valid = min({width}, keys - panel * {width})"
     yield f"{INDENT}for tile in range(tiles):"
     table = f"tables + tile * {tallest * _WORD}"
@@ -319,7 +326,7 @@ def _sum_lines(tile: Tile, batches: int, epilogue: Epilogue) -> Iterator[str]:
     yield f"{INDENT}for step in range(steps):"
     yield f"{INDENT * 2}first_key = step * step_keys"
     yield f"{INDENT * 2}step_depth = min(step_keys, keys - first_key)"
-    yield f"{INDENT * 2}weights = value_panels + (panel * keys + first_key) * {line}"
+    yield f"{INDENT * 2}weights = value_weights + (panel * keys + first_key) * {line}"
     yield f"{INDENT * 2}for tile in range(tiles):"
     table = f"tables + tables_pitch + tile * {tallest * _WORD}"
     arguments = f"{table}, 0, hops, 1, step_depth, first_key * {_F32}, weights, weights, sums, step"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.contraction.positions import (
     advance,
     coordinates,
@@ -145,14 +146,32 @@ def panel_lines(spec: ContractionSpec) -> Iterator[str]:
     yield f"weights = heads + {spec.heads * spec.line}"
     yield f"source = {here} + panel * {width} * right_column_stride"
     yield f"valid = min({width}, columns - panel * {width})"
-    yield "if piece != packed:"
     lanes = width // spec.tile.vectors
     if spec.is_integer:
+        yield "if piece != packed:"
         yield f"{INDENT}packed = piece"
         yield from indent(1, _integer_panel_lines(spec))
         return
-    copied = copied_panel_lines(width, lanes, spec.dtype, spec.word, "taps * depth")
-    yield from indent(1, ["packed = piece", *copied])
+    copied = ["packed = piece"]
+    copied += copied_panel_lines(width, lanes, spec.dtype, spec.word, "taps * depth")
+    if spec.dtype is not spec.word:
+        yield "if piece != packed:"
+        yield from indent(1, copied)
+        return
+    yield f"if {is_a_panel(width, spec.word)}:"
+    yield f"{INDENT}weights = source"
+    yield "elif piece != packed:"
+    yield from indent(1, copied)
+
+
+def is_a_panel(width: int, word: DType) -> str:
+    """Whether what starts at `source` is a panel as it is: whole lines, one after another, whose
+    vectors lie in one cache line each."""
+    size = word.itemsize
+    return (
+        f"valid == {width} and right_column_stride == {size}"
+        f" and right_depth_stride == {width * size} and source & {CACHE_LINE - 1} == 0"
+    )
 
 
 def copied_panel_lines(

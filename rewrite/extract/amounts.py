@@ -177,7 +177,7 @@ def attention_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work
     (scores, tiles), _ = tile_amounts(q.dtype, prod(batch), rows, keys, depth, 1, lanes)
     (sums, others), _ = tile_amounts(q.dtype, prod(batch), rows, columns, keys, 1, lanes)
     of_scores = scores_type(q, k)
-    packed = sum(classes.bytes[node.operands[at]] for at in (0, 1, 3))
+    packed = sum(classes.bytes[node.operands[at]] for at in (0, 1, 1, 3))  # keys across, too
     amounts = (
         scores, tiles, sums, others, ("packed", packed), ("row", float(prod(batch) * rows)),
         (rate("dear", q.dtype), exp_flops(of_scores)),
