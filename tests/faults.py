@@ -340,6 +340,24 @@ FAULTS = (
         "tests/test_kernels.py::test_reductions",
     ),
     Fault(
+        "backend/contraction/tile.py",
+        "0 if tile.part else filled % tile.vectors",
+        "0 if tile.part else (filled - 1) % tile.vectors",
+        "tests/test_contraction.py::test_a_last_panel_of_few_vectors",
+    ),
+    Fault(
+        "backend/helpers/contraction_tile.py",
+        "code.store(tile, m * width + n, value)",
+        "code.store(tile, m * vectors + n, value)",
+        "tests/test_contraction.py::test_a_last_panel_of_few_vectors",
+    ),
+    Fault(
+        "backend/contraction/gathering.py",
+        'yield f"{INDENT}weights = source"',
+        'yield f"{INDENT}weights = source + {CACHE_LINE}"',
+        "tests/test_contraction.py::test_right_operands_that_are_panels_already",
+    ),
+    Fault(
         "backend/contraction/call.py",
         "window.strides[axis], window.lo[axis], left.shape[place]",
         "window.strides[axis], window.hi[axis], left.shape[place]",

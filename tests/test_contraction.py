@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from satura.backend.cache_lines import aligned_empty
 from satura.backend.contraction.emit import contraction_source
 from satura.backend.contraction.packing import pack_panels
 from satura.backend.contraction.spec import (
@@ -37,6 +38,7 @@ from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import Array, DType
 from satura.rules import DEFAULT
 from tests.tiers import deep_but
+from tests.trivial_scheduler import one_dispatch_per_node
 
 # Property tests use one tile, since each kind of kernel takes a second to compile.
 _TILES = {
@@ -426,10 +428,41 @@ def test_right_operands_that_are_panels_already(vectors: int, start: int) -> Non
     x, w = (build.input(name, DType.F32, shape) for name, shape in shapes.items())
     part = build.slice(w, (start,), (2 * 69 * width,))
     program = build.program({"y": build.matmul(x, build.reshape(part, (2, 69, width)))})
-    arguments = {
-        name: random.normal(size=shape).astype(np.float32) for name, shape in shapes.items()
-    }
+    arguments = {name: aligned_empty(shape, np.dtype(np.float32)) for name, shape in shapes.items()}
+    for each in arguments.values():
+        each[...] = random.normal(size=each.shape)
     found = compile_schedule(best_schedule(saturate(program, DEFAULT)), 2).run(arguments)["y"]
+    found, expected = (
+        np.asarray(each, np.float64) for each in (found, interpret(program, arguments)["y"])
+    )
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F64])
+@pytest.mark.parametrize("extra", deep_but([1], range(1, 4)))
+@pytest.mark.parametrize("is_constant", [True, False])
+def test_a_last_panel_of_few_vectors(dtype: DType, extra: int, is_constant: bool) -> None:
+    """It has microkernels of its own, where all panels would take longer otherwise."""
+    lanes = host_target().vector_bytes // dtype.itemsize
+    products = Products.F32 if dtype is DType.F32 else Products.F64
+    columns = (12 + extra) * lanes - 1
+    tile = choose_tile(29, columns, products=products, has_tail=True)
+    assert tile.tail == (12 + extra) % tile.vectors
+    if extra == 1:
+        assert tile.tail == 1
+    random = np.random.default_rng(0)
+    arguments = {
+        "x": random.normal(size=(29, 70)).astype(dtype.numpy),
+        "w": random.normal(size=(70, columns)).astype(dtype.numpy),
+    }
+    build = Builder()
+    x = build.input("x", dtype, (29, 70))
+    if is_constant:
+        w = build.constant(arguments.pop("w"), dtype)
+    else:
+        w = build.input("w", dtype, (70, columns))
+    program = build.program({"y": build.matmul(x, w)})
+    found = compile_schedule(one_dispatch_per_node(program), 1).run(arguments)["y"]
     found, expected = (
         np.asarray(each, np.float64) for each in (found, interpret(program, arguments)["y"])
     )

@@ -198,8 +198,8 @@ class _Problem:
         any_columns = any_sizes and reading.weights is None  # those of weights are always the same
         known = None if any_sizes else count
         tile = choose_tile(
-            known, self.columns, any_columns=any_columns, products=reading.products
-        )  # fmt: skip
+            known, self.columns, None, any_columns, reading.products, has_tail=not self.shared
+        )
         if self.shared == 1:  # the microkernel is written out, and more rows would be spilled
             tile = replace(tile, rows=tuple(max(1, rows - 1) for rows in tile.rows))
         spec = ContractionSpec(

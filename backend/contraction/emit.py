@@ -28,7 +28,7 @@ from satura.backend.contraction.gathering import (
 )  # fmt: skip
 from satura.backend.contraction.positions import advance, coordinates
 from satura.backend.contraction.spec import ContractionSpec, parameters
-from satura.backend.contraction.tile import microkernel_lines
+from satura.backend.contraction.tile import lanes_of, microkernel_lines
 from satura.backend.emit.text import INDENT, indent
 from satura.backend.jit.machine_code import KernelSource
 from satura.rewrite.types.tensor_type import DType
@@ -175,7 +175,14 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
         arguments = f"table, pitch, hops, tile_taps, {parts}, step_weights, ahead, accumulators"
         yield f"{name}({arguments}, heads)"
         return
-    yield from microkernel_lines(spec.tile, spec.tile_names, arguments)
+    lines = microkernel_lines(spec.tile, spec.tile_names, arguments)
+    if not spec.tile.tail or spec.full:
+        yield from lines
+        return
+    yield f"if column_count > {spec.tile.tail * lanes_of(spec.products)}:"
+    yield from indent(1, lines)
+    yield "else:"
+    yield from indent(1, microkernel_lines(spec.tile, spec.tail_names, arguments))
 
 
 def _offset(spec: ContractionSpec) -> str:

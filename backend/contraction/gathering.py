@@ -153,7 +153,8 @@ def panel_lines(spec: ContractionSpec) -> Iterator[str]:
         yield from indent(1, _integer_panel_lines(spec))
         return
     copied = ["packed = piece"]
-    copied += copied_panel_lines(width, lanes, spec.dtype, spec.word, "taps * depth")
+    tail = spec.tile.tail * lanes
+    copied += copied_panel_lines(width, lanes, spec.dtype, spec.word, "taps * depth", tail)
     if spec.dtype is not spec.word:
         yield "if piece != packed:"
         yield from indent(1, copied)
@@ -175,11 +176,13 @@ def is_a_panel(width: int, word: DType) -> str:
 
 
 def copied_panel_lines(
-    width: int, lanes: int, dtype: DType, word: DType, depth: str
+    width: int, lanes: int, dtype: DType, word: DType, depth: str, tail: int = 0
 ) -> Iterator[str]:
     """Copies `depth` lines from `source` to the panel `weights`, of which `valid` columns are
-    there; steps are `right_depth_stride` and `right_column_stride`."""
+    there; steps are `right_depth_stride` and `right_column_stride`. Where no more than `tail` are
+    there, no more are read."""
     size = width * word.itemsize
+    yield f"seen = {width}" + (f" if valid > {tail} else {tail}" if tail else "")
     yield "done = 0"
     if dtype is word:
         yield from _transposing_lines(lanes, size, word.itemsize, depth)
@@ -194,7 +197,7 @@ def copied_panel_lines(
         "else:",
         f"{INDENT}for n in range(valid // {lanes} * {lanes} if k < done else 0, valid):",
         f"{INDENT * 2}{put}(line, n, {read}(origin + n * right_column_stride, 0))",
-        f"for n in range(valid, {width}):",
+        "for n in range(valid, seen):",
         f"{INDENT}{put}(line, n, scalar_{word.value}(0))",
     ]
     yield from indent(1, line)

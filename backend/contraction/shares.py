@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from satura.backend.contraction.tile import Tile, panel_columns, tile_of
+from satura.backend.contraction.tile import Tile, panel_columns, panel_count, tile_of, with_tail
 
 _MANY = 8  # units per thread, beyond which one more or less does not matter
 _GAIN = 0.95  # of the time: what gains less is not worth a kernel of its own
-_ONE = range(1, 2)
-
 UnitCycles: TypeAlias = Callable[[Tile, int], float]
 """The cycles of a core that a tile takes for a unit of so many rows."""
 
@@ -25,6 +23,8 @@ def share_cycles(
     """The cycles of the thread that has most to do, of so many `products` of `rows` by `columns`,
     whose rows are cut as is best for it."""
     panels = products * -(-columns // panel_columns(tile))
+    if threads == 1:
+        return products * panel_count(tile, columns) * cycles(tile, rows)
     return min(
         _largest_share(tile, rows, panels, threads, blocks, cycles)
         for blocks in _block_counts(rows, panels, threads)
@@ -36,12 +36,14 @@ def tile_for_threads(
 ) -> Tile:
     """`tile`, or another one with which the thread that has most to do takes less."""
     counts = _block_counts(rows, products * -(-columns // panel_columns(tile)), threads)
-    if counts == _ONE:
+    if threads == 1 or len(counts) == 1:
         return tile
     best, least = tile, _GAIN * share_cycles(tile, rows, columns, products, threads, cycles)
     for blocks in counts:
         for vectors in range(tile.vectors, 0, -1):
             other = tile_of(vectors, -(-rows // blocks), tile.products)
+            if tile.tail:
+                other = with_tail(other, columns)
             panels = products * -(-columns // panel_columns(other))
             share = _largest_share(other, rows, panels, threads, blocks, cycles)
             if share < least:
@@ -51,8 +53,7 @@ def tile_for_threads(
 
 def _block_counts(rows: int, panels: int, threads: int) -> range:
     """Into how many blocks rows may be cut: into one, where panels are enough for all threads."""
-    is_one = threads == 1 or panels >= _MANY * threads
-    return _ONE if is_one else range(1, min(threads, rows) + 1)
+    return range(1, 2 if panels >= _MANY * threads else min(threads, rows) + 1)
 
 
 def _largest_share(

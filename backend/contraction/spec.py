@@ -134,6 +134,14 @@ class ContractionSpec:
             tile_name(rows, self.tile.vectors, self.products, depth) for rows in self.tile.rows
         )
 
+    @property
+    def tail_names(self) -> tuple[str, ...]:
+        """The microkernels of a panel that few columns fill, one per entry of the tile's rows."""
+        width, vectors = self.tile.vectors, self.tile.tail
+        return tuple(
+            tile_name(rows, vectors, self.products, width=width) for rows in self.tile.rows
+        )
+
 
 @dataclass(frozen=True)
 class RowAxis:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from satura.backend.emit.text import INDENT
@@ -19,6 +19,7 @@ _OCTETS_OF_16 = {3: 2, 2: 4, 1: 6}
 _OCTET_ROWS = 24  # of a tile
 _SLOWER_OF_32 = {4: 1.0, 3: 1.01, 2: 1.03, 1: 1.15}  # narrow tiles load more per product
 _SLOWER_OF_16 = {3: 1.03, 2: 1.0, 1: 1.35}  # wide ones of few rows read more of a deep panel
+_WORTH_A_TAIL = 1.03  # times as long without: one more microkernel takes time to compile
 _WAIT = 4  # cycles between two sums of a chain
 
 
@@ -47,21 +48,27 @@ class Tile:
     """What a microkernel holds in registers: some number of rows by `vectors` vectors.
 
     A kernel has one microkernel per entry of `rows` (descending), so that tiles can share the rows
-    of a block evenly; or one that takes `part` of the rows at a time.
+    of a block evenly; or one that takes `part` of the rows at a time. Of a panel with columns in
+    only `tail` of the vectors (0: there is none), microkernels of their own compute these.
     """
 
     rows: tuple[int, ...]
     vectors: int
     part: int = 0
     products: Products = Products.F32
+    tail: int = 0
 
 
-def tile_name(rows: int, vectors: int, products: Products = Products.F32, depth: int = 0) -> str:
-    """The helper that computes a tile of `rows` rows by `vectors` vectors.
+def tile_name(
+    rows: int, vectors: int, products: Products = Products.F32, depth: int = 0, width: int = 0
+) -> str:
+    """The helper that computes a tile of `rows` rows by `vectors` vectors, of `width` if there are
+    more.
 
     With `depth`, every so many columns are a group that sees as many elements of its own.
     """
-    return f"{products.value}_{rows}x{vectors}" + (f"g{depth}" if depth else "")
+    name = f"{products.value}_{rows}x{vectors}" + (f"of{width}" if width else "")
+    return name + (f"g{depth}" if depth else "")
 
 
 def microkernel_lines(tile: Tile, names: Sequence[str], arguments: str) -> Iterator[str]:
@@ -78,13 +85,14 @@ def microkernel_lines(tile: Tile, names: Sequence[str], arguments: str) -> Itera
 
 def choose_tile(
     rows: int | None, columns: int, target: Target | None = None, any_columns: bool = False,
-    products: Products = Products.F32,
+    products: Products = Products.F32, has_tail: bool = False,
 ) -> Tile:  # fmt: skip
     """A tile that wastes little on `rows` (None: not known) by `columns`.
 
     Its width is the one that computes the fewest columns beyond the last; with `any_columns` it
     depends only on whether the columns fill the fastest (where sizes decide, it is else the
-    narrowest). Few rows get a tile of just their number, others one that some tiles fill.
+    narrowest). Few rows get a tile of just their number, others one that some tiles fill. Where it
+    `has_tail`, the last panel may get microkernels of its own.
     """
     target = target or host_target()
     slower = _SLOWER_OF_32 if target.registers == 32 else _SLOWER_OF_16
@@ -93,8 +101,34 @@ def choose_tile(
         best = min(slower, key=lambda count: slower[count])
         vectors = min(best, max(1, filled)) if is_fixed(filled) else best if filled >= best else 1
     else:
-        vectors = min(slower, key=lambda count: -(-filled // count) * count * slower[count])
+        tiles = [tile_of(vectors, rows, products, target) for vectors in slower]
+        if has_tail:
+            tiles += [with_tail(tile, columns, target) for tile in tiles]
+        return min(tiles, key=lambda tile: _time(tile, columns, target))
     return tile_of(vectors, rows, products, target)
+
+
+def _time(tile: Tile, columns: int, target: Target) -> float:
+    """About how long the columns take per row, in vectors of the fastest tile."""
+    slower = _SLOWER_OF_32 if target.registers == 32 else _SLOWER_OF_16
+    least = _WORTH_A_TAIL if tile.tail else 1
+    return least * panel_count(tile, columns, target) * tile.vectors * slower[tile.vectors]
+
+
+def with_tail(tile: Tile, columns: int, target: Target | None = None) -> Tile:
+    """`tile` with microkernels for the last of the panels that so many columns have."""
+    filled = -(-columns // lanes_of(tile.products, target))
+    return replace(tile, tail=0 if tile.part else filled % tile.vectors)
+
+
+def panel_count(tile: Tile, columns: int, target: Target | None = None) -> float:
+    """For how many whole panels it takes as long as for so many columns."""
+    panels = -(-columns // panel_columns(tile, target))
+    if not tile.tail:
+        return panels
+    tallest = tile.rows[0]
+    tail = replace(tile, vectors=tile.tail)
+    return panels - 1 + step_cycles(tail, tallest, target) / step_cycles(tile, tallest, target)
 
 
 def tile_of(
@@ -116,11 +150,12 @@ def tile_of(
     return Tile((tallest, tallest - 1), vectors, 0, products)
 
 
-def step_cycles(tile: Tile, height: int) -> float:
+def step_cycles(tile: Tile, height: int, target: Target | None = None) -> float:
     """About how many cycles of a core the microkernel for `height` rows takes per line of a panel:
     two vectors of products each, but no fewer than a sum waits for the one before."""
     rows = min(rows for rows in tile.rows if rows >= height)
-    slower = _SLOWER_OF_32 if host_target().registers == 32 else _SLOWER_OF_16
+    many = (target or host_target()).registers == 32
+    slower = _SLOWER_OF_32 if many else _SLOWER_OF_16
     return max(rows * tile.vectors * slower[tile.vectors] / 2, _WAIT)
 
 

@@ -26,7 +26,7 @@ from satura.backend.helpers.octet_tile import added_pairs, octet_tile
 from satura.backend.helpers.vector import F32, F64, INT32, INT64, Code, outlined_helper
 from satura.backend.target import host_target
 
-_NAME = re.compile(r"(tile|doubles|pairs|quads|octets)_(\d+)x(\d+)(?:g(\d+))?")
+_NAME = re.compile(r"(tile|doubles|pairs|quads|octets)_(\d+)x(\d+)(?:of(\d+))?(?:g(\d+))?")
 _ELEMENTS = {"tile": F32, "doubles": F64}
 
 MultiplyAdd = Callable[[Code, ir.Value, ir.Value, ir.Value], ir.Value]
@@ -42,6 +42,7 @@ def tile_helper(name: str) -> Helper | None:
     columns] and `tile` [R, columns] are f32; with `resume` 0 the sums start from 0, otherwise from
     `tile`. Each step fetches one more cache line from `ahead` on: weights that are needed soon.
     `doubles_RxV` is the same for f64.
+    `tile_RxVofW`: panel and tile have W vectors side by side, and the first V are computed.
     `tile_Rx1gD`: every D columns, of one vector, see their own D elements of as many as there are
     columns, and `depth` is D: it is written out.
 
@@ -54,7 +55,7 @@ def tile_helper(name: str) -> Helper | None:
     if match is None:
         return None
     kind = match[1]
-    rows, vectors, group = (int(part or 0) for part in match.groups()[1:])
+    rows, vectors, width, group = (int(part or 0) for part in match.groups()[1:])
     if kind == "octets":
         write_octets = partial(octet_tile, rows=rows, vectors=vectors)
         return outlined_helper(name, write_octets, 9, INT32)
@@ -62,7 +63,7 @@ def tile_helper(name: str) -> Helper | None:
     element = _ELEMENTS.get(kind, INT32)
 
     def write(code: Code, *arguments: ir.Value) -> None:
-        _tile(code, rows, vectors, group, multiply_add, *arguments)
+        _tile(code, rows, vectors, width or vectors, group, multiply_add, *arguments)
 
     return outlined_helper(name, write, 10 + (kind not in _ELEMENTS), element)
 
@@ -87,28 +88,27 @@ def _add_pairs(code: Code, row: ir.Value, column: ir.Value, total: ir.Value) -> 
 
 
 def _tile(
-    code: Code, rows: int, vectors: int, group: int, multiply_add: MultiplyAdd, table: ir.Value,
-    pitch: ir.Value, hops: ir.Value, taps: ir.Value, depth: ir.Value, offset: ir.Value,
-    panel: ir.Value, ahead: ir.Value, tile: ir.Value, resume: ir.Value,
+    code: Code, rows: int, vectors: int, width: int, group: int, multiply_add: MultiplyAdd,
+    table: ir.Value, pitch: ir.Value, hops: ir.Value, taps: ir.Value, depth: ir.Value,
+    offset: ir.Value, panel: ir.Value, ahead: ir.Value, tile: ir.Value, resume: ir.Value,
     heads: ir.Value | None = None,
 ) -> None:  # fmt: skip
-    width = code.integer(vectors * host_target().vector_bytes)
+    line = code.integer(width * host_target().vector_bytes)
     line_bytes = code.integer(CACHE_LINE)
     before = code.builder.icmp_signed("!=", resume, code.integer(0))
-    places = range(rows * vectors)
+    places = [(m, n) for m in range(rows) for n in range(vectors)]
     start = code.either(
         before,
-        lambda: [code.load(tile, i, code.vector) for i in places],
+        lambda: [code.load(tile, m * width + n, code.vector) for m, n in places],
         lambda: [
-            code.zero() if heads is None else code.load(heads, i % vectors, code.vector)
-            for i in places
+            code.zero() if heads is None else code.load(heads, n, code.vector) for _, n in places
         ],
     )
 
     def tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-        line, *state = state
+        addresses, *state = state
         hop = code.add(code.load(hops, t, INT64), offset)
-        seen = [code.add(code.load(line, m, INT64), hop) for m in range(rows)]
+        seen = [code.add(code.load(addresses, m, INT64), hop) for m in range(rows)]
 
         def step(k: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
             weights, soon, *sums = state
@@ -119,15 +119,15 @@ def _tile(
                 for n in range(vectors):
                     place = m * vectors + n
                     sums[place] = multiply_add(code, value, columns[n], sums[place])
-            return [code.add(weights, width), code.add(soon, line_bytes), *sums]
+            return [code.add(weights, line), code.add(soon, line_bytes), *sums]
 
-        return [code.add(line, pitch), *code.loop(depth, state, step)]
+        return [code.add(addresses, pitch), *code.loop(depth, state, step)]
 
     def grouped_tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-        line, weights, soon, *sums = state
+        addresses, weights, soon, *sums = state
         hop = code.add(code.load(hops, t, INT64), offset)
         if group == code.lanes:
-            here = [code.load(line, m, INT64) for m in range(rows)]
+            here = [code.load(addresses, m, INT64) for m in range(rows)]
             for k in range(group):
                 again = code.opaque(hop)  # else LLVM would load much of a row at once, and spill it
                 column = code.load(weights, k, code.vector)
@@ -137,15 +137,15 @@ def _tile(
         else:
             columns = [code.load(weights, k, code.vector) for k in range(group)]
             for m in range(rows):
-                seen = code.load(code.add(code.load(line, m, INT64), hop), 0, code.vector)
+                seen = code.load(code.add(code.load(addresses, m, INT64), hop), 0, code.vector)
                 for k in range(group):
                     sums[m] = code.fma(code.of_groups(seen, group, k), columns[k], sums[m])
         code.prefetch(soon)
-        weights = code.add(weights, code.multiply(width, group))
-        return [code.add(line, pitch), weights, code.add(soon, line_bytes), *sums]
+        weights = code.add(weights, code.multiply(line, group))
+        return [code.add(addresses, pitch), weights, code.add(soon, line_bytes), *sums]
 
     if group:
         tap = grouped_tap
     _, _, _, *sums = code.loop(taps, [table, panel, ahead, *start], tap)
-    for place, value in enumerate(sums):
-        code.store(tile, place, value)
+    for (m, n), value in zip(places, sums, strict=True):
+        code.store(tile, m * width + n, value)
