@@ -1,7 +1,8 @@
 """Enumeration of fragments: bottom-up over the e-graph, what could compute each class.
 
 There are too many to have all. Every class keeps its best fragments per form (and anchor) for
-others to grow from, and every fragment that was grown can be dispatched. The price by which they
+others to grow from, one that leaves room to grow among them; and every fragment that was grown can
+be dispatched. The price by which they
 compete is their own time and that of everything that they read: of all dispatches in the union of
 their leaves' closures, each once. Classes are visited in order of depth until nothing improves.
 """
@@ -27,6 +28,7 @@ from satura.rewrite.ops import REGISTRY, Kind
 
 MAX_SWEEPS = 12
 _WIDTH_OF_ROWS = 2  # what is cheapest alone may not be so beside what the row reads once more
+_SMALL = MAX_NODES // 4  # nodes: of smaller fragments several fit in one
 _EQUAL = 1 + 1e-4  # times as long: two ways to read the same
 # Members of enums by names of their own: to read one takes Python 3.11 a call.
 _SOURCE, _ELEMENTWISE, _LAYOUT, _ROW = Kind.SOURCE, Kind.ELEMENTWISE, Kind.LAYOUT, Fused.ROW
@@ -239,11 +241,29 @@ class Enumeration:
         options = self.options[cls]
         held = options.get(kept)
         if held is not None and price >= held[0] * (1 - NOISE):
-            return False
+            return self._keep_small(kept, found, price)
         is_rival = template.inner is not None and kind is None
         if is_rival and self._is_outdone(found, price):
             return False
         options[kept] = (price, found)
+        small = options.pop((kept, _SMALL), None)
+        for other in (small, held):
+            if other is not None and other[1] is not found:
+                self._keep_small(kept, other[1], other[0])
+        return held is None or held[1] is not found
+
+    def _keep_small(self, kept: object, found: Instance, price: float) -> bool:
+        """Keep a fragment beside a cheaper one that leaves far less room to grow; whether that is a
+        change."""
+        options = self.options[found.cls]
+        size = len(options[kept][1].template.computed)
+        if size <= _SMALL or len(found.template.computed) > size // 2:
+            return False
+        key = kept, _SMALL
+        held = options.get(key)
+        if held is not None and price >= held[0] * (1 - NOISE):
+            return False
+        options[key] = (price, found)
         return held is None or held[1] is not found
 
     def _is_outdone(self, found: Instance, price: float) -> bool:
