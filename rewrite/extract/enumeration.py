@@ -2,9 +2,9 @@
 
 There are too many to have all. Every class keeps its best fragments per form (and anchor) for
 others to grow from, one that leaves room to grow among them; and every fragment that was grown can
-be dispatched. The price by which they
-compete is their own time and that of everything that they read: of all dispatches in the union of
-their leaves' closures, each once. Classes are visited in order of depth until nothing improves.
+be dispatched. The price by which they compete is their own time and that of everything that they
+read: of all dispatches in the union of their leaves' closures, each once. Classes are visited in
+order of depth until nothing improves.
 """
 
 from __future__ import annotations
