@@ -427,12 +427,42 @@ def test_what_else_a_command_reads_is_not_replaced(model: Path, tmp_path: Path) 
         assert cli(command[0], model, "--with", rules, *command[1:], rules) == 2
     with pytest.raises(CallError, match="is not a saved program"):
         satura.compile(outside, threads=1).save(weights)
+    for program in (satura.load(outside), satura.optimize(outside)):
+        with pytest.raises(CallError, match=r"is not an ONNX model.*name another file"):
+            satura.save(program, weights)
     assert before == {path: path.read_bytes() for path in before}
 
 
-def test_an_optimised_model_may_replace_its_source(model: Path, value: Array) -> None:
+def test_files_of_another_kind_are_not_replaced(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved, results, text = (tmp_path / name for name in ("a.satura", "a.npz", "a.txt"))
+    satura.compile(model, threads=1).save(saved)
+    assert cli("run", model, "--output", results) == 0
+    text.write_text("text")
+    other = tmp_path / "other.onnx"
+    other.write_bytes(model.read_bytes())
+    files = {path: path.read_bytes() for path in (saved, results, text, other)}
+    kinds = {"compile -o": saved, "optimize": other, "run --output": results}
+    for command, own in kinds.items():
+        name, *option = command.split()
+        for path in files.keys() - {own}:
+            assert cli(name, model, *option, path) == 2
+            assert "is there, and is not a" in capsys.readouterr().err
+        assert files == {path: path.read_bytes() for path in files}
+    for command, own in kinds.items():
+        name, *option = command.split()
+        assert cli(name, model, *option, own) == 0
+
+
+def test_an_optimised_model_may_replace_its_source(
+    model: Path, value: Array, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("optimize", model, tmp_path / "other.onnx") == 0
+    said = capsys.readouterr().out.partition(": ")[2]
     expected = satura.interpret(satura.load(model), {"x": value})["y"]
     assert cli("optimize", model, model) == 0
+    assert capsys.readouterr().out.partition(": ")[2] == said
     satura.save(satura.optimize(model), model)
     assert np.array_equal(satura.interpret(model, {"x": value})["y"], expected, equal_nan=True)
 
@@ -564,7 +594,7 @@ def test_light_models_are_taken_wherever_models_are(
     output = tmp_path / "out"
     for command in (["run"], ["stats"], ["compile", "-o", output], ["show"]):
         assert cli(*command, "light_resnet50", "--threads", "1") == 0
-    assert cli("optimize", "light_resnet50", output) == 0
+    assert cli("optimize", "light_resnet50", tmp_path / "out.onnx") == 0
     assert "outputs of light_resnet50 at rows=16" in capsys.readouterr().out
 
 

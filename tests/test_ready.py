@@ -272,5 +272,5 @@ other.join()
 
 
 def test_a_compile_waits_for_what_another_thread_imports(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", FIRST_USE, write(tmp_path / "model.onnx")]
+    command = [sys.executable, "-c", FIRST_USE, str(write(tmp_path / "model.onnx"))]
     subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)

@@ -128,6 +128,19 @@ def has_external_data(model: StoredFile | bytes) -> bool:
     return any(map(_is_external, _tensors(_without_weights(model))))
 
 
+def is_model(path: Path) -> bool:
+    """Whether the file at a path is an ONNX model, though its weights may be missing. Raises
+    OSError where it cannot be read."""
+    file = StoredFile(path)
+    if file.size > _LONGEST_FILE:
+        return False
+    try:
+        proto = _without_weights(file)
+    except (DecodeError, ModelError):
+        return False
+    return proto.HasField("graph") and bool(proto.opset_import)
+
+
 def weight_files(model: Path) -> list[Path]:
     """The files that the model in a file names for its weights, whether they are there or not; none
     where it is no model."""
