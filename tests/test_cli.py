@@ -467,7 +467,7 @@ def test_an_optimised_model_may_replace_its_source(
     assert np.array_equal(satura.interpret(model, {"x": value})["y"], expected, equal_nan=True)
 
 
-BROKEN = ("truncated model", "inputs that are a device")
+BROKEN = ("truncated model",)
 FAILURES = {
     "truncated model": (["run", "{broken}"], "broken.onnx"),
     "unknown stage": (["show", "{model}", "--stage", "foo"], "'foo'"),
@@ -543,6 +543,22 @@ FAILURES = {
         "cannot be written: ",
     ),
     "inputs that are a device": (["run", "{model}", "--inputs", "/dev/zero"], "not a regular"),
+    "an input that is a device": (["run", "{model}", "--input", "x=/dev/null"], "not a regular"),
+    "a model without a name": (["run", ""], "'' is neither an ONNX file"),
+    "a size twice": (["run", "{model}", "--size", "rows=1,rows=2"], "size 'rows' is given twice"),
+    "a typical size twice": (
+        ["stats", "{model}", "--dim", "rows=1", "--dim", "rows=2:3"],
+        "size 'rows' is given twice",
+    ),
+    "a size to explain twice": (
+        ["explain", "{model}", "--sizes", "rows=1", "--sizes", "rows=2"],
+        "size 'rows' is given twice",
+    ),
+    "a limit twice": (["stats", "{model}", "--limits", "nodes=1,nodes=2"], "'nodes' is given"),
+    "an input twice": (
+        ["run", "{model}", "--input", "x={array}", "--input", "x={array}"],
+        "input 'x' is given twice",
+    ),
     "bench of no model": (["bench", "nonsense"], "nonsense"),
 }
 

@@ -224,7 +224,8 @@ def _external_data(
     if not is_there:
         raise ModelError(f"{name}: there is no file '{location}' in '{folders[0]}'")
     try:
-        offset, length = int(fields.get("offset") or 0), int(fields.get("length") or -1)
+        offset = int(fields.get("offset") or 0)
+        stated = int(fields["length"]) if fields.get("length") else None
     except ValueError:
         raise ModelError(f"{name}: offset and length must be integers") from None
     bits = (
@@ -233,7 +234,7 @@ def _external_data(
         else 8 * dtype_of(tensor.data_type).itemsize
     )
     expected = -(-_element_count(tensor) * bits // 8)
-    length = expected if length < 0 else length
+    length = expected if stated is None else stated
     try:
         if path not in files:
             files[path] = StoredFile(path)
