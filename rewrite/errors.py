@@ -23,6 +23,10 @@ class ModelError(SaturaError):
     """A model file that cannot be read: truncated, cyclic, inconsistent, or outside its folder."""
 
 
+class RefusedSizesError(ModelError):
+    """A model that does not run at the sizes of a call: its program is for others, as chosen."""
+
+
 class UnsupportedError(SaturaError):
     """A valid model that uses something satura has no way to run."""
 

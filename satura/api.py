@@ -69,7 +69,9 @@ def load(model: Model, values: Mapping[str, object] | None = None) -> Program:
 def save(program: Program, path: str | Path) -> None:
     """Write `program` as an ONNX model; the file appears complete or not at all.
 
-    An EqualSizesWarning says where it is not for all sizes of the model that it was made of: see
+    It may replace a model, also the one that the program was made of. Raises CallError where the
+    file is there and is not a model: the weights of one, say, or a saved program. An
+    EqualSizesWarning says where it is not for all sizes of the model that it was made of: see
     `optimize`.
     """
     import_whole("satura.rewrite.onnx.write.save")

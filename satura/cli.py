@@ -154,13 +154,14 @@ def run(
     """Compile MODEL, or open what was compiled, run it once and show its outputs."""
     from satura.artifact.container import is_artifact
     from satura.commands.models import file_or_light
-    from satura.commands.replaced import refuse_to_replace
+    from satura.commands.replaced import refuse_other_than_results, refuse_to_replace
     from satura.commands.run import run, run_opened
 
     arrays = [Path(each.partition("=")[2]) for each in input or []]
     arrays += [inputs] if inputs else []
     source = file_or_light(model)
     refuse_to_replace(output, source, [*(files or []), *arrays])
+    refuse_other_than_results(output)
     given = (inputs, input or [], size or [])
     if isinstance(source, Path) and is_artifact(source):
         of_models = {
@@ -197,7 +198,7 @@ def optimize(
     size: Sizes = None,
     threads: Threads = None,
 ) -> None:
-    """Rewrite MODEL and write the result as an ONNX file, for other runtimes."""
+    """Rewrite MODEL and write the result as an ONNX file, for other runtimes: OUT may be MODEL."""
     from satura.commands.bench import needs_onnxruntime
     from satura.commands.compiling import parse_limits
     from satura.commands.models import file_or_light

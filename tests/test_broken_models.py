@@ -323,6 +323,7 @@ EXTERNAL: dict[str, tuple[dict[str, object], str]] = {
     "a folder": ({"location": "inner"}, "no file 'inner'"),
     "short": ({"location": "w.bin", "offset": 4}, "48 bytes are needed"),
     "wrong length": ({"location": "w.bin", "length": 12}, "48 bytes are needed"),
+    "negative length": ({"location": "w.bin", "length": -1}, "48 bytes are needed"),
     "negative offset": ({"location": "w.bin", "offset": -4}, "48 bytes are needed"),
     "offset that is not a number": ({"location": "w.bin", "offset": "x"}, "must be integers"),
 }

@@ -308,7 +308,15 @@ def test_families_are_known_by_name_and_what_is_unknown_is_named(
 
 def test_wrong_usage_exits_with_2() -> None:
     assert cli("check", "missing.py") == 2
-    assert cli("check", "--seconds", "0") == 2
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "1e300", "86401"])
+@pytest.mark.parametrize("command", [["check", "--rule", "twice"], ["why", "twice", "model.onnx"]])
+def test_seconds_that_no_system_can_wait_for_are_a_wrong_call(
+    command: list[str], seconds: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli(*command, "--seconds", seconds) == 2
+    assert "'--seconds'" in capsys.readouterr().err
 
 
 @pytest.mark.deep

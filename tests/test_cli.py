@@ -427,17 +427,47 @@ def test_what_else_a_command_reads_is_not_replaced(model: Path, tmp_path: Path) 
         assert cli(command[0], model, "--with", rules, *command[1:], rules) == 2
     with pytest.raises(CallError, match="is not a saved program"):
         satura.compile(outside, threads=1).save(weights)
+    for program in (satura.load(outside), satura.optimize(outside)):
+        with pytest.raises(CallError, match=r"is not an ONNX model.*name another file"):
+            satura.save(program, weights)
     assert before == {path: path.read_bytes() for path in before}
 
 
-def test_an_optimised_model_may_replace_its_source(model: Path, value: Array) -> None:
+def test_files_of_another_kind_are_not_replaced(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved, results, text = (tmp_path / name for name in ("a.satura", "a.npz", "a.txt"))
+    satura.compile(model, threads=1).save(saved)
+    assert cli("run", model, "--output", results) == 0
+    text.write_text("text")
+    other = tmp_path / "other.onnx"
+    other.write_bytes(model.read_bytes())
+    files = {path: path.read_bytes() for path in (saved, results, text, other)}
+    kinds = {"compile -o": saved, "optimize": other, "run --output": results}
+    for command, own in kinds.items():
+        name, *option = command.split()
+        for path in files.keys() - {own}:
+            assert cli(name, model, *option, path) == 2
+            assert "is there, and is not a" in capsys.readouterr().err
+        assert files == {path: path.read_bytes() for path in files}
+    for command, own in kinds.items():
+        name, *option = command.split()
+        assert cli(name, model, *option, own) == 0
+
+
+def test_an_optimised_model_may_replace_its_source(
+    model: Path, value: Array, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("optimize", model, tmp_path / "other.onnx") == 0
+    said = capsys.readouterr().out.partition(": ")[2]
     expected = satura.interpret(satura.load(model), {"x": value})["y"]
     assert cli("optimize", model, model) == 0
+    assert capsys.readouterr().out.partition(": ")[2] == said
     satura.save(satura.optimize(model), model)
     assert np.array_equal(satura.interpret(model, {"x": value})["y"], expected, equal_nan=True)
 
 
-BROKEN = ("truncated model", "inputs that are a device")
+BROKEN = ("truncated model",)
 FAILURES = {
     "truncated model": (["run", "{broken}"], "broken.onnx"),
     "unknown stage": (["show", "{model}", "--stage", "foo"], "'foo'"),
@@ -513,6 +543,22 @@ FAILURES = {
         "cannot be written: ",
     ),
     "inputs that are a device": (["run", "{model}", "--inputs", "/dev/zero"], "not a regular"),
+    "an input that is a device": (["run", "{model}", "--input", "x=/dev/null"], "not a regular"),
+    "a model without a name": (["run", ""], "'' is neither an ONNX file"),
+    "a size twice": (["run", "{model}", "--size", "rows=1,rows=2"], "size 'rows' is given twice"),
+    "a typical size twice": (
+        ["stats", "{model}", "--dim", "rows=1", "--dim", "rows=2:3"],
+        "size 'rows' is given twice",
+    ),
+    "a size to explain twice": (
+        ["explain", "{model}", "--sizes", "rows=1", "--sizes", "rows=2"],
+        "size 'rows' is given twice",
+    ),
+    "a limit twice": (["stats", "{model}", "--limits", "nodes=1,nodes=2"], "'nodes' is given"),
+    "an input twice": (
+        ["run", "{model}", "--input", "x={array}", "--input", "x={array}"],
+        "input 'x' is given twice",
+    ),
     "bench of no model": (["bench", "nonsense"], "nonsense"),
 }
 
@@ -564,7 +610,7 @@ def test_light_models_are_taken_wherever_models_are(
     output = tmp_path / "out"
     for command in (["run"], ["stats"], ["compile", "-o", output], ["show"]):
         assert cli(*command, "light_resnet50", "--threads", "1") == 0
-    assert cli("optimize", "light_resnet50", output) == 0
+    assert cli("optimize", "light_resnet50", tmp_path / "out.onnx") == 0
     assert "outputs of light_resnet50 at rows=16" in capsys.readouterr().out
 
 

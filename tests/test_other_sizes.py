@@ -681,6 +681,10 @@ FIXED: dict[str, tuple[ModelProto, Sequence[tuple[int, ...]]]] = {
             [(1, 64), (2, 15), (3, 64)],
         ),
         (
+            "a spectrum of numbers or of pairs", [node("DFT", "x", axis=1)],
+            {"x": ("n", 8, "m")}, {}, 17, ("y",), [(3, 1), (2, 2), (1, 1)],
+        ),
+        (
             "spectra of frames", [node("STFT", "x step w")], SIGNALS,
             {"step": np.int64(4), "w": np.hanning(16).astype(np.float32)}, 17, ("y",),
             [(2, 64), (1, 101), (3, 16)],

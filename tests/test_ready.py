@@ -236,3 +236,41 @@ def test_data_in_other_files_count(tmp_path: Path, cache: Cache) -> None:
         results.append(satura.compile(path, threads=1).run({"x": X})["y"])
     assert not np.array_equal(results[0], results[1])
     assert cache.statistics().entries == 0
+
+
+FIRST_USE = """
+import sys
+import threading
+from importlib.machinery import PathFinder
+import satura
+
+started, may_go = threading.Event(), threading.Event()
+
+class Slow:
+    def find_spec(self, name, path, target=None):
+        if name != "satura.rewrite.ops.registry":
+            return None
+        spec = PathFinder.find_spec(name, path)
+        execute = spec.loader.exec_module
+
+        def work(module):
+            started.set()
+            may_go.wait(20)
+            execute(module)
+
+        spec.loader.exec_module = work
+        return spec
+
+sys.meta_path.insert(0, Slow())
+other = threading.Thread(target=satura.compile, args=(sys.argv[1],))
+other.start()
+started.wait(20)
+threading.Timer(0.1, may_go.set).start()
+satura.compile(sys.argv[1])
+other.join()
+"""
+
+
+def test_a_compile_waits_for_what_another_thread_imports(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FIRST_USE, str(write(tmp_path / "model.onnx"))]
+    subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)

@@ -205,3 +205,18 @@ def test_what_is_no_sequence_is_refused(arguments: dict[str, object], reason: st
 def test_a_sequence_without_ranks_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"input 's' is a sequence .* give them"):
         load(mapped())
+
+
+@pytest.mark.parametrize("inputs", ["", ", int64 i"], ids=["constant", "given"])
+def test_a_position_that_a_call_has_no_tensor_for_is_named(inputs: str) -> None:
+    """And not the number of tensors that the program was made for."""
+    constant = "" if inputs else "i = Constant<value_int=5>()"
+    text = f"""<ir_version: 8, opset_import: ["": 18]> g (float[n,2] x{inputs}) => (float[2] y)
+        {{ {constant} s = SplitToSequence<axis=0, keepdims=0>(x) y = SequenceAt(s, i) }}"""
+    compiled = satura.compile(onnx.parser.parse_model(text), threads=1)
+    given = {"i": np.array(5)} if inputs else {}
+    for count in (6, 20):
+        x = np.arange(2 * count, dtype=np.float32).reshape(count, 2)
+        np.testing.assert_array_equal(compiled.run({"x": x, **given})["y"], x[5])
+    with pytest.raises(CallError, match=r"position \[5\] is out of range for 5 tensors"):
+        compiled.run({"x": np.zeros((5, 2), np.float32), **given})

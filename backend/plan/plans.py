@@ -210,7 +210,7 @@ class Plans(Program):
             try:
                 folded = self._elsewhere(sizes)
             except ModelError as reason:
-                raise _refusal(self.schedule.program, sizes, reason) from None
+                raise _refusal(self.schedule.program, sizes, reason) from reason
             if folded is None:
                 raise
             if isinstance(folded, Program):

@@ -27,7 +27,7 @@ from satura.backend.run.bound import Bound
 from satura.backend.run.recent import Recent
 from satura.backend.run.signatures import Signatures, Sizes, Values, values_of
 from satura.backend.run.workspace import Workspaces
-from satura.rewrite.errors import CallError, ProgramError
+from satura.rewrite.errors import CallError, ProgramError, RefusedSizesError
 from satura.rewrite.program.arguments import sizes_of
 from satura.rewrite.system.forks import renew_after_fork
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
@@ -88,8 +88,9 @@ class Program(ABC):
         sizes = self._signatures.sizes(arguments)
         try:
             found = self._used(sizes) or self.planned(sizes)
-        except ProgramError:
-            sizes_of(self.inputs, arguments)  # raises where it takes some sizes for equal
+        except ProgramError as error:
+            if not isinstance(error.__cause__, RefusedSizesError):
+                sizes_of(self.inputs, arguments)  # raises where it takes some sizes for equal
             raise
         self._last = signature, found
         return found

@@ -11,12 +11,14 @@ from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from satura.rewrite.system.interrupts import imported
+
 _NAME = "egglog.bindings"
 
 
 def _load_bindings() -> ModuleType:
-    if _NAME in sys.modules:
-        return sys.modules[_NAME]
+    if (whole := imported(_NAME)) is not None:
+        return whole
     package = importlib.util.find_spec("egglog")
     folders = package.submodule_search_locations if package is not None else []
     spec = PathFinder.find_spec(_NAME, folders)

@@ -128,6 +128,19 @@ def has_external_data(model: StoredFile | bytes) -> bool:
     return any(map(_is_external, _tensors(_without_weights(model))))
 
 
+def is_model(path: Path) -> bool:
+    """Whether the file at a path is an ONNX model, though its weights may be missing. Raises
+    OSError where it cannot be read."""
+    file = StoredFile(path)
+    if file.size > _LONGEST_FILE:
+        return False
+    try:
+        proto = _without_weights(file)
+    except (DecodeError, ModelError):
+        return False
+    return proto.HasField("graph") and bool(proto.opset_import)
+
+
 def weight_files(model: Path) -> list[Path]:
     """The files that the model in a file names for its weights, whether they are there or not; none
     where it is no model."""
@@ -211,7 +224,8 @@ def _external_data(
     if not is_there:
         raise ModelError(f"{name}: there is no file '{location}' in '{folders[0]}'")
     try:
-        offset, length = int(fields.get("offset") or 0), int(fields.get("length") or -1)
+        offset = int(fields.get("offset") or 0)
+        stated = int(fields["length"]) if fields.get("length") else None
     except ValueError:
         raise ModelError(f"{name}: offset and length must be integers") from None
     bits = (
@@ -220,7 +234,7 @@ def _external_data(
         else 8 * dtype_of(tensor.data_type).itemsize
     )
     expected = -(-_element_count(tensor) * bits // 8)
-    length = expected if length < 0 else length
+    length = expected if stated is None else stated
     try:
         if path not in files:
             files[path] = StoredFile(path)

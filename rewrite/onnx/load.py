@@ -11,7 +11,13 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from satura.rewrite.errors import CallError, ModelError, SaturaError, UnsupportedError
+from satura.rewrite.errors import (
+    CallError,
+    ModelError,
+    RefusedSizesError,
+    SaturaError,
+    UnsupportedError,
+)
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.calls import Call
 from satura.rewrite.onnx.cut import OpenExtents, opened
@@ -116,18 +122,22 @@ def load_at(
     taken = _taken_for_others(declared, types, sizes)
     every = {**sizes, **{name: evaluate(dim, sizes) for name, dim in taken.items()}}
     fixed: dict[str, int] = {}
+    has_chosen = False
     while True:
         known = {**fixed, **{name: substitute(dim, fixed) for name, dim in taken.items()}}
         try:
             how = _Import(values or {}, every, sizes=known, clamps=True, takes_turns=takes_turns)
-            program, _ = how.of(model)
+            program, importer = how.of(model)
+            has_chosen |= importer.build.has_chosen
             excluding = _excluding(program, declared, every)
         except OpenExtents as found:
             if found.is_long or fixed.keys() == sizes.keys():
                 raise (_of_any_size(found) if known else found) from None
             excluding = {*sizes}
-        except (ModelError, UnsupportedError):
+        except (ModelError, UnsupportedError) as error:
             if fixed.keys() == sizes.keys():
+                if has_chosen and isinstance(error, ModelError):
+                    raise RefusedSizesError(str(error)) from None
                 raise
             excluding = {*sizes}
         behind = symbols_of(taken.get(name, symbol(name)) for name in excluding)
@@ -270,6 +280,7 @@ class _Import:
             )
             try:
                 program = importer.program()
+                build.has_chosen |= has_chosen
                 return replace(program, taken=(*(taken | build.taken),)), importer
             except SameSize as same:
                 has_chosen |= build.has_chosen

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from threading import RLock, Thread, current_thread, main_thread
+from types import ModuleType
 from typing import TypeVar
 
 from satura.rewrite.system.garbage import without_collections
@@ -60,6 +61,11 @@ def import_whole(module: str) -> None:
     if module not in sys.modules:
         with without_collections(), _threads_that_sleep():
             to_the_end(lambda: import_module(module))
+
+
+def imported(module: str) -> ModuleType | None:
+    """The module where it was imported, all of it: a thread that is about it is waited for."""
+    return import_module(module) if module in sys.modules else None
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pathlib import Path
 import satura
 from satura.commands.rule_files import with_files
 from satura.pipeline.compiled import Compiled
+from satura.pipeline.inputs import refuse_twice
 from satura.pipeline.models import Model
 from satura.pipeline.phases import Progress
 from satura.pipeline.rule_sets import Rules
@@ -60,7 +61,7 @@ def parse_limits(text: str) -> Limits:
     Raises CallError for an unknown name, and for what is not a number.
     """
     names = [each.name for each in fields(Limits)]
-    changes = {}
+    changes: dict[str, int] = {}
     for part in text.split(",") if text else []:
         name, _, value = part.partition("=")
         if name not in names:
@@ -69,5 +70,6 @@ def parse_limits(text: str) -> Limits:
             raise CallError(f"the limit {part!r} is not a name, '=' and a number")
         if value.startswith("-"):
             raise CallError(f"the limit {name} is {value}, but must not be negative")
+        refuse_twice("limit", name, changes)
         changes[name] = int(value)
     return Limits(**changes)

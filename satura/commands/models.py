@@ -31,7 +31,8 @@ def refuse_missing(*names: str) -> None:
             from satura.light import NAMES  # slow to import
 
             if name not in NAMES:
-                raise CallError(f"{name} is neither an ONNX file nor one of {', '.join(NAMES)}")
+                shown = name if name.strip() else repr(name)
+                raise CallError(f"{shown} is neither an ONNX file nor one of {', '.join(NAMES)}")
 
 
 def by_stem(names: Sequence[str], read: Callable[[str], T]) -> dict[str, T]:

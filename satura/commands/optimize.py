@@ -11,7 +11,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto
 
 from satura.backend.target import threads_for
-from satura.commands.bench import onnxruntime_runner
+from satura.commands.bench import Runner, onnxruntime_runner
 from satura.commands.terminal import counted, print_line, progress
 from satura.commands.timing import ratio, sampled
 from satura.commands.values import with_values
@@ -19,9 +19,9 @@ from satura.pipeline.inputs import random_inputs_of, sizes_text
 from satura.pipeline.written import rewrite_for_file
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.language.dsl import RuleSet
-from satura.rewrite.onnx.files import read_model
+from satura.rewrite.onnx.files import read_apart
 from satura.rewrite.onnx.write.program import write_program
-from satura.rewrite.onnx.write.save import save
+from satura.rewrite.onnx.write.save import refuse_other, save
 from satura.rewrite.program.equal_sizes import warn_of_equal_sizes
 from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.tensor_type import Array
@@ -33,23 +33,27 @@ def optimize(
 ) -> None:  # fmt: skip
     """Write the cheapest program found for `model`, which is called so, to `output`, and time both
     where asked to."""
+    refuse_other(output)
     source = with_values(model, values)
     with progress(f"optimizing {Path(name).name}") as phase:
         rewritten = rewrite_for_file(source, rules, limits, phase)
     program = rewritten.schedule.program
     arguments = random_inputs_of(source, rewritten.source, timing.sizes) if timing else {}
+    before = read_apart(source).proto.graph.node  # `output` may be the same file
+    runners = {"before": timing.runner(source, arguments)} if timing else {}
     save(program, output)
     warn_of_equal_sizes(program, str(output))
     if text:
         print_line(str(program))
     written, _ = write_program(program)
-    changed = change(read_model(source).graph.node, written.graph.node)
+    changed = change(before, written.graph.node)
     is_cheaper = str(rewritten.source) != str(program)
     print_line(f"{output}: {changed}{'' if is_cheaper else '; no rule made the program cheaper'}")
     if timing is not None:
         if sizes := bind_sizes(rewritten.source, arguments):
             print_line(f"timed at {sizes_text(sizes)} (see --size)")
-        print_line(timing.compared(source, output, arguments))
+        runners["after"] = timing.runner(output, arguments)
+        print_line(timing.compared(runners))
 
 
 @dataclass(frozen=True)
@@ -60,14 +64,15 @@ class Timing:
     threads: int | None
     rounds: int = 15
 
-    def compared(self, before: Path | ModelProto, after: Path, arguments: dict[str, Array]) -> str:
-        """Medians of both, and the median share of a run's time over its pair's, as an interval."""
+    def runner(self, model: Path | ModelProto, arguments: dict[str, Array]) -> Runner:
+        """The model as onnxruntime runs it, whatever becomes of its file."""
+        return onnxruntime_runner(model, threads_for(self.threads), arguments)
+
+    def compared(self, runners: Mapping[str, Runner]) -> str:
+        """Medians of what is before and after, and the median share of a run's time over its
+        pair's, as an interval."""
         threads = threads_for(self.threads)
-        models = {"before": before, "after": after}
         with progress("timing"):
-            runners = {
-                name: onnxruntime_runner(each, threads, arguments) for name, each in models.items()
-            }
             seconds = {name: np.array(x) for name, x in sampled(runners, self.rounds).items()}
         share, low, high = ratio(seconds["before"], seconds["after"])
         before, after = (np.median(each) * 1e3 for each in seconds.values())

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import textwrap
 from collections.abc import Mapping
+from importlib import import_module
 from itertools import groupby
 
 from satura.commands.coverage import (
@@ -102,7 +102,7 @@ def rules_page() -> str:
         "sizes at every rank up to 4. Of the others the last column says why not.",
     ]
     for name, rules in BOOK.items():
-        summary = (inspect.getdoc(sys.modules[f"satura.rules.{name}"]) or "").partition("\n")[0]
+        summary = (inspect.getdoc(import_module(f"satura.rules.{name}")) or "").partition("\n")[0]
         lines += ["", f"## {name}", "", f"[rules/{name}.py](../rules/{name}.py): {summary}", ""]
         lines += _table(
             ("rule", "law", "holds", "verdict"),

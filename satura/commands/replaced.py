@@ -1,14 +1,16 @@
-"""Files that a command reads are not replaced by what it writes."""
+"""Files that a command reads, or that are of another kind, are not replaced by what it writes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import is_zipfile
 
 import typer
 
 from satura.artifact.container import is_artifact
+from satura.rewrite.errors import CallError
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -37,3 +39,15 @@ def refuse_to_replace(
                 f"'{output}' is read by this command, and would be replaced by what it writes: name"
                 " another file"
             )
+
+
+def refuse_other_than_results(output: Path | None) -> None:
+    """Raise CallError where results would replace a file that is not one of arrays: it may be a
+    model, or a saved program."""
+    if output is None or not output.is_file() or not output.stat().st_size:
+        return
+    if not is_zipfile(output):
+        raise CallError(
+            f"'{output}' is there, and is not an .npz file, so it is not replaced by one: name"
+            " another file, or remove it first"
+        )

@@ -10,6 +10,7 @@ import typer
 from satura.commands.options import AsJson, ModelName, RuleSetName, Values, With
 
 rules_app = typer.Typer()
+LONGEST = 86_400.0  # seconds: no system waits for ever
 
 
 @rules_app.command()
@@ -31,7 +32,9 @@ def check(
     deep: Annotated[bool, typer.Option("--deep", help="Ten times as many instances.")] = False,
     seconds: Annotated[
         float | None,
-        typer.Option(min=0.1, help="CPU seconds for each rule; 60, or 600 with --deep."),
+        typer.Option(
+            min=0.1, max=LONGEST, help="CPU seconds for each rule; 60, or 600 with --deep."
+        ),
     ] = None,
     json: AsJson = False,
     json_lines: Annotated[
@@ -64,7 +67,8 @@ def why(
     with_: With = None,
     rules: RuleSetName = "default",
     seconds: Annotated[
-        float, typer.Option(min=0.1, help="When to give up a rule that does not end.")
+        float,
+        typer.Option(min=0.1, max=LONGEST, help="When to give up a rule that does not end."),
     ] = 30.0,
     json: AsJson = False,
 ) -> None:

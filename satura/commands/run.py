@@ -19,6 +19,7 @@ from satura.pipeline.inputs import (
     random_arguments,
     read_input,
     read_inputs,
+    refuse_twice,
     sizes_text,
 )
 from satura.rewrite.errors import CallError
@@ -130,12 +131,14 @@ def _arguments(
             return random_arguments(program.inputs, own), shown
 
         return drawn
-    arrays = {} if inputs is None else read_inputs(inputs)
+    arrays: dict[str, Array] = {}
     for text in single:
         name, _, path = text.rpartition("=")
         if not name or not path:
             raise CallError(f"an input is written NAME=FILE.npy, as in x=x.npy; got {text!r}")
+        refuse_twice("input", name, arrays)
         arrays[name] = read_input(Path(path))
+    arrays = {**(read_inputs(inputs) if inputs else {}), **arrays}
     return lambda program: (arrays, "")
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
@@ -125,8 +127,15 @@ def parse_sizes(texts: Iterable[str]) -> dict[str, int]:
         name, separator, value = text.partition("=")
         if not (name and separator and value.isdecimal()):
             raise CallError(f"a size is written NAME=N, as in seq=128; got {text!r}")
+        refuse_twice("size", name, sizes)
         sizes[name] = int(value)
     return sizes
+
+
+def refuse_twice(what: str, name: str, given: Container[str]) -> None:
+    """Raise CallError for a name that was `given` before."""
+    if name in given:
+        raise CallError(f"{what} {name!r} is given twice: say it once")
 
 
 def one_by_one(texts: Iterable[str]) -> list[str]:
@@ -134,10 +143,23 @@ def one_by_one(texts: Iterable[str]) -> list[str]:
     return [part for text in texts for part in text.split(",")]
 
 
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """The file at a path. Raises CallError for what is not a regular one, as a device is."""
+    try:
+        file = open_regular(path)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise CallError(f"{path}: {error.strerror}") from None
+    with file:
+        yield file
+
+
 def read_inputs(path: Path) -> dict[str, Array]:
     """Arguments by name from an .npz file. Raises CallError when it is none, or holds objects."""
     try:
-        with open_regular(path) as file:
+        with _opened(path) as file:
             archive = np.load(file, allow_pickle=False)
             if isinstance(archive, np.ndarray):
                 raise CallError(
@@ -154,7 +176,7 @@ def read_inputs(path: Path) -> dict[str, Array]:
 def read_input(path: Path) -> Array:
     """An argument from an .npy file. Raises CallError when it is none, or holds objects."""
     try:
-        with open_regular(path) as file:
+        with _opened(path) as file:
             array = np.load(file, allow_pickle=False)
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise CallError(f"{path} is not an .npy file of a plain array: {error}") from None

@@ -11,7 +11,6 @@ ops and cost models of others made, or models with data in further files.
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +24,7 @@ from satura.pipeline.code import code_identity
 from satura.pipeline.rewritten import Rewritten, cut_short, warn_if_cut_short
 from satura.pipeline.rule_sets import Rules, rules_identity
 from satura.rewrite.errors import ArtifactError, ModelError, ProgramError, UnsupportedError
+from satura.rewrite.system.interrupts import imported
 from satura.rewrite.types.stored import Stored, StoredFile
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def key_of(
     Raises CallError for what are no rules.
     """
     identity = rules_identity(rules)
-    ops = sys.modules.get(_OPS)
+    ops = imported(_OPS)
     is_of_users = identity is None or (ops is not None and ops.USER_OPS)
     if is_of_users or not (cost is None or isinstance(cost, str)):
         return None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Set
 from math import isqrt
 from typing import TYPE_CHECKING
 
-from satura.pipeline.inputs import one_by_one
+from satura.pipeline.inputs import one_by_one, refuse_twice
 from satura.rewrite.errors import CallError, brief
 from satura.rewrite.program.arguments import as_number, check_named
 from satura.rewrite.program.program import Program
@@ -83,5 +83,6 @@ def parse_dims(texts: Iterable[str]) -> dict[str, int | tuple[int, int]]:
         low, colon, high = value.partition(":")
         if not name or not low.isdecimal() or (colon and not high.isdecimal()):
             raise CallError(f"a size is NAME=N or NAME=LOW:HIGH, as in seq=1:512; got {text!r}")
+        refuse_twice("size", name, found)
         found[name] = (int(low), int(high)) if colon else int(low)
     return found

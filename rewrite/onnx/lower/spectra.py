@@ -110,12 +110,13 @@ def _times(node: Context, x: int, period: int, table: Callable[[int], Table], ou
     The result has `outer` parts.
     """
     build = node.build
-    *before, _, parts = build.shape(x)
+    *before, _, last = build.shape(x)
+    (parts,) = node.static([last], "the axis of real and imaginary parts")
     if parts not in (1, 2):
         raise node.wrong(f"its last axis has {parts} elements, not a real part or two")
     if period > _LONGEST:
         raise NoLowering
-    matrix = table(static(parts))
+    matrix = table(parts)
     right = build.constant(matrix, build.dtype(x))
     flat = build.reshape(x, (product(before), len(matrix)))
     return build.reshape(build.matmul(flat, right), (*before, matrix.shape[1] // outer, outer))

@@ -10,6 +10,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
 
 from satura.rewrite.errors import CallError
+from satura.rewrite.onnx.files import is_model
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.onnx.write.program import write_program
 from satura.rewrite.program.program import Program
@@ -39,6 +40,7 @@ def save(program: Program, path: str | Path, largest_file: int = LARGEST_FILE) -
     With more than `largest_file` bytes of constants, these go to one file next to it, named after
     the model and the file's content. The model is written last: whatever happens, `path` holds the
     old model or the new one. Links are followed, and a device or a FIFO at `path` is written into.
+    Raises CallError where another file than a model would be replaced.
     """
     if not isinstance(program, Program):
         raise CallError(
@@ -46,6 +48,7 @@ def save(program: Program, path: str | Path, largest_file: int = LARGEST_FILE) -
             " compiled.program, or call compiled.save for a file that is ready to run"
         )
     path = Path(path)
+    refuse_other(path)
     model, constants = write_program(program)
     inside, outside = constants, dict[str, Constant]()
     if sum(constant.nbytes for constant in constants.values()) > largest_file:
@@ -59,6 +62,16 @@ def save(program: Program, path: str | Path, largest_file: int = LARGEST_FILE) -
         _write_outside(model.graph, path, outside)
     with output_file(path) as file:
         file.write(model.SerializeToString())
+
+
+def refuse_other(path: Path) -> None:
+    """Raise CallError for a file that is not an ONNX model: it may be the weights of one, or a
+    saved program, and be all that there is of them."""
+    if path.is_file() and path.stat().st_size and not is_model(path):
+        raise CallError(
+            f"'{path}' is there, and is not an ONNX model, so it is not replaced by one: name"
+            " another file, or remove it first"
+        )
 
 
 def _initializer(graph: GraphProto, name: str, constant: Constant) -> TensorProto:
