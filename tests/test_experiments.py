@@ -282,7 +282,9 @@ def test_foreign_files_of_one_line_are_not_replaced(tmp_path: Path, content: byt
     graph = str(Path(__file__).parent / "egraph.json")
     done = CliRunner().invoke(app, ["experiment", graph, "--csv", str(csv)])
     assert isinstance(done.exception, CallError) and csv.read_bytes() == content
-    assert "is not a file of trials: write to another one" in str(done.exception)
+    assert "is not a file of trials, which begins with their header: name another one" in str(
+        done.exception
+    )
     csv.write_bytes(b"")
     assert CliRunner().invoke(app, ["experiment", graph, "--csv", str(csv)]).exit_code == 0
     assert len(read_trials(csv)) == 1

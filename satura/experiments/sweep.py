@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from math import inf
+from math import inf, isclose
 from pathlib import Path
 from time import process_time
 from typing import TypeAlias, TypeVar
@@ -28,6 +28,7 @@ from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import check_named
 
 GIVEN = "-"  # what does not apply to a choice graph
+_ROUNDED = 1e-4  # how far a gap may be rounded, as by what shows six digits of a cost
 OPEN = {"may be": "infinite"}  # of a field, as of the gap above a bound of 0
 
 
@@ -65,6 +66,21 @@ class Trial:
     def key(self) -> Key:
         """What was tried on what."""
         return self.model, self.rules, self.cost_model, self.limits, self.extractor
+
+    @property
+    def outcome(self) -> tuple[float, ...]:
+        """What comes out whenever the same is tried, by an extractor that does not draw lots."""
+        return self.enodes, self.candidates, self.cost, self.dispatches, self.copies
+
+    @property
+    def contradiction(self) -> str:
+        """What of its numbers cannot be, beyond rounding; empty where all can."""
+        if self.bound > self.cost * (1 + NOISE):
+            return f"bound is {self.bound}, which is above cost, {self.cost}"
+        gap = _gap(self.cost, self.bound)
+        if not isclose(self.gap, gap, rel_tol=_ROUNDED, abs_tol=_ROUNDED):
+            return f"gap is {self.gap}, and {gap} by cost and bound"
+        return ""
 
     @property
     def graph(self) -> object:
@@ -281,7 +297,7 @@ def _extractors(wanted: Sequence[str] | Mapping[str, Extractor | str]) -> Mappin
 
 
 def _gap(cost: float, bound: float) -> float:
-    """By which share a cost lies above a bound."""
-    if bound > 0:
-        return max(0.0, cost / bound - 1)
-    return 0.0 if cost <= 0 else inf
+    """By which share a cost lies above a bound; 0 where that is noise."""
+    if cost <= bound * (1 + NOISE):
+        return 0.0
+    return cost / bound - 1 if bound > 0 else inf
