@@ -27,11 +27,19 @@ def file_or_light(name: str) -> Path | ModelProto:
 def refuse_missing(*names: str) -> None:
     """Raise CallError for a name that is neither a file nor a light model."""
     for name in names:
-        if not Path(name).is_file():
-            from satura.light import NAMES  # slow to import
+        if not is_model(name):
+            from satura.light import NAMES
 
-            if name not in NAMES:
-                raise CallError(f"{name} is neither an ONNX file nor one of {', '.join(NAMES)}")
+            raise CallError(f"{name} is neither an ONNX file nor one of {', '.join(NAMES)}")
+
+
+def is_model(name: str) -> bool:
+    """Whether it is a file or a light model."""
+    if Path(name).is_file():
+        return True
+    from satura.light import NAMES  # slow to import
+
+    return name in NAMES
 
 
 def by_stem(names: Sequence[str], read: Callable[[str], T]) -> dict[str, T]:
