@@ -75,9 +75,21 @@ def test_the_command_explains_a_rule_of_the_book(model: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("asked", "rules", "message"),
     [
-        ("pad_into_conv", "none", "'pad_into_conv' is not in the rule set 'none', but in the rule b"),
-        ("transpose_past", "none", "'transpose_past' is not in the rule set 'none', but in the rule"),
-        ("transpose_past", "default", "is a family; ask for one of its rules: transpose_past_unary"),
+        (
+            "pad_into_conv",
+            "none",
+            "'pad_into_conv' is not in the rule set 'none', but in the rule b",
+        ),
+        (
+            "transpose_past",
+            "none",
+            "'transpose_past' is not in the rule set 'none', but in the rule",
+        ),
+        (
+            "transpose_past",
+            "default",
+            "is a family; ask for one of its rules: transpose_past_unary",
+        ),
         ("pad_into_convs", "none", "there is no rule 'pad_into_convs'; `satura rules` lists those"),
     ],
 )

@@ -118,7 +118,8 @@ class _Cell:
     @property
     def name(self) -> str:
         """What it is called in errors."""
-        return ", ".join(name for name in self.names if name != GIVEN)
+        named = zip(("model", "rules", "cost model", "limits"), self.names, strict=True)
+        return ", ".join(f"{what} {name!r}" for what, name in named if name != GIVEN)
 
     @property
     def about(self) -> tuple[str, str, str, str, str]:
@@ -126,10 +127,16 @@ class _Cell:
         return self.names[0], self.content, *self.names[1:]
 
     def run(self) -> list[Trial]:
-        """Make the e-graph, and try all extractors on it."""
-        if isinstance(self.model, ChoiceGraph):
-            return list(_on_graph(self, self.model))
-        return list(_on_model(self, self.model))
+        """Make the e-graph, and try all extractors on it. What is raised there names the cell."""
+        try:
+            if isinstance(self.model, ChoiceGraph):
+                return list(_on_graph(self, self.model))
+            return list(_on_model(self, self.model))
+        except SystemExit as error:
+            raise CallError(f"sys.exit({error.code!r}) was called in {self.name}") from error
+        except Exception as error:
+            error.add_note(f"in the trials of {self.name}")
+            raise
 
     def to_send(self) -> _Cell:
         """The same for another process: rules by their files, the model's path from the root."""
@@ -161,7 +168,8 @@ def trials(
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
     scipy) or any extractor on it have proved. Raises CallError for an unknown name, for what is not
-    of the kinds above, and for an extractor's choice or bound that is wrong.
+    of the kinds above, and for an extractor's choice or bound that is wrong. What an extractor or a
+    cost model raises has notes that say what was tried.
     """
     count = usable_of(jobs, "jobs")
     cells = _cells(models, rules, extractors, costs, limits or {"default": Limits()})

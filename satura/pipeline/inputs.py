@@ -108,8 +108,8 @@ def independent_sizes(
             found[name] = sizes[name]  # unknown, as is said where it is used
         elif (size := evaluate(equal[name], full)) != sizes[name]:
             raise CallError(
-                f"random inputs take {name} = {equal[name]}, here {size} and not {sizes[name]}; arrays"
-                " of other sizes are given by `satura run --inputs`"
+                f"random inputs take {name} = {equal[name]}, here {size} and not {sizes[name]};"
+                " arrays of other sizes are given by `satura run --inputs`"
             )
     return found
 
