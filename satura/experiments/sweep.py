@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 from satura.backend.cores import usable_of
 from satura.distributed import Client, each_on_workers
 from satura.experiments.answers import answers
-from satura.experiments.content import content_of, model_digest
+from satura.experiments.content import check_kind, content_of, model_digest
 from satura.experiments.parallel import RulesOfFiles, beside, in_turn, pack_rules, unpack_rules
 from satura.pipeline.models import Model, load
 from satura.pipeline.rates import cost_model
@@ -21,7 +21,8 @@ from satura.pipeline.rule_sets import Rules, check
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError, brief
-from satura.rewrite.extract.choice_graph import DEAREST, NOISE, ChoiceGraph, Extractor
+from satura.rewrite.extract.checked import check_graph
+from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Extractor
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
 from satura.rewrite.extract.statistics import statistics
@@ -225,9 +226,11 @@ def _cells(
             raise CallError(f"limits {limit!r} are satura.Limits(...), not {brief(each)}")
     found = []
     for name, model in models.items():
+        check_kind(name, model)
+        if isinstance(model, ChoiceGraph):
+            check_graph(model, name)
         digest = model_digest(model)
         if isinstance(model, ChoiceGraph):
-            _check_graph(name, model)
             names, plain = (name, GIVEN, GIVEN, GIVEN), CostModel()
             content = content_of(digest, GIVEN, plain, Limits())
             found.append(_Cell(names, content, model, "none", plain, Limits(), chosen))
@@ -246,16 +249,6 @@ def _by_name(what: str, given: Sequence[str] | Mapping[str, Given]) -> Mapping[s
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise CallError(f"{what} are a list of names or a dict by name, not {brief(given)}")
     return {name: name for name in given}
-
-
-def _check_graph(name: str, graph: ChoiceGraph) -> None:
-    """Raise CallError for costs that are not numbers, or that cannot be added up."""
-    for candidate, cost in enumerate(graph.costs):
-        if not 0 <= cost <= DEAREST:
-            raise CallError(
-                f"candidate {candidate} of the choice graph {name!r} costs {cost!r}: costs are"
-                f" numbers from 0 to {DEAREST:g}"
-            )
 
 
 def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
