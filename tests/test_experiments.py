@@ -342,6 +342,21 @@ def test_costs_of_a_graph_are_shown_as_they_are(model: Path) -> None:
     assert " 9.25 " in both and re.search(r"\d\.\d\d us ", both)
 
 
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("nope.onnx",), r"nope.onnx is neither an ONNX file, an e-graph in .*\.json\) nor one of"),
+        (("a.onnx", "b/a.onnx"), "a.onnx and b/a.onnx have the same name: rename one"),
+        (("a.onnx", "a.onnx"), "a.onnx is named twice"),
+    ],
+)
+def test_models_that_are_not_there_or_of_one_name_are_named(
+    names: tuple[str, ...], message: str
+) -> None:
+    refused = CliRunner().invoke(app, ["experiment", *names])
+    assert isinstance(refused.exception, CallError) and re.search(message, str(refused.exception))
+
+
 def test_the_commands_limits_are_checked() -> None:
     assert parse_limits("nodes=20,rounds=4") == Limits(rounds=4, nodes=20)
     with pytest.raises(CallError, match="no limit 'seconds'; choose from"):

@@ -100,7 +100,7 @@ def model(name: str) -> Model | ChoiceGraph:
             return read_gym(Path(name).read_bytes()).computable()
         except ModelError as error:
             raise ModelError(f"{name}: {error}") from None
-    return file_or_light(name)
+    return file_or_light(name, "an ONNX file, an e-graph in a file of JSON (NAME.json)")
 
 
 def typical(models: Iterable[Model | ChoiceGraph], dims: Dims) -> dict[str, int]:
