@@ -65,7 +65,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 def test_the_command_explains_a_rule_of_the_book(model: Path, run: Run) -> None:
     code, out, _ = run("transpose_past_unary", model)
-    assert code == 0 and "fires; the program has 3 nodes" in out
+    assert code == 0 and "fires; the program has 3 nodes, 5 e-nodes in use" in out
     assert "at %2 = unary(%1) relu : f32[3, 2]  (Relu 'y')" in out
     code, out, _ = run("transpose_past_unary", model, "--json")
     answer = json.loads(out)
