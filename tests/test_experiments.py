@@ -337,6 +337,8 @@ def test_content_is_that_of_the_model_and_of_what_it_is_tried_with(model: Path) 
 def test_costs_of_a_graph_are_shown_as_they_are(model: Path) -> None:
     graph = str(Path(__file__).parent / "egraph.json")
     alone = CliRunner().invoke(app, ["experiment", graph]).stdout
+    *_, seconds, _ = (each.strip() for each in alone.splitlines()[-2].split("│"))
+    assert float(seconds) > 0, "however small"
     assert " 9.25 " in alone and " us " not in alone and " cost " in alone
     both = CliRunner().invoke(app, ["experiment", graph, str(model), "--rules", "none"]).stdout
     assert " 9.25 " in both and re.search(r"\d\.\d\d us ", both)

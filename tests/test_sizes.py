@@ -59,10 +59,13 @@ def test_an_axis_that_others_decide_is_refused_with_its_value() -> None:
     ("dims", "message"),
     [
         ({"length": 3}, r"no size 'length' in the model; its sizes are \['batch', 'seq'\]"),
-        ({"seq": 0}, r"is 0; sizes are from 1 to 2\*\*48$"),
-        ({"seq": (5, 2)}, r"is \(5, 2\); sizes are from 1 to 2\*\*48, ranges from 0, the lower"),
-        ({"seq": (0, 0)}, r"is \(0, 0\); sizes are from 1 to 2\*\*48"),
-        ({"seq": (-1, 4)}, r"is \(-1, 4\); sizes are from 1 to 2\*\*48"),
+        ({"seq": 0}, r"size of 'seq' is 0; such sizes are from 1 to 2\*\*48$"),
+        (
+            {"seq": (5, 2)},
+            r"is \(5, 2\); such sizes are from 1 to 2\*\*48, ranges from 0, the lower",
+        ),
+        ({"seq": (0, 0)}, r"is \(0, 0\); such sizes are from 1 to 2\*\*48"),
+        ({"seq": (-1, 4)}, r"is \(-1, 4\); such sizes are from 1 to 2\*\*48"),
         ({"seq": (1, 2, 3)}, "must be a size or a range"),
         ({"seq": "12"}, "must be a size or a range"),
         ({"seq": True}, "must be a size or a range"),

@@ -105,6 +105,11 @@ def test_a_model_before_the_rule_is_named(model: Path, run: Run) -> None:
     assert code == 2 and f"the rule comes first: satura why pad_into_conv {model}" in err
 
 
+def test_a_node_that_is_not_there_is_one_error(model: Path, run: Run) -> None:
+    code, _, err = run(model, "--choice", 99)
+    assert code == 2 and "there is no node %99; the last is %2" in err
+
+
 def test_the_command_explains_rules_of_a_file(model: Path, run: Run, tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(FILE)
