@@ -71,6 +71,9 @@ class UnreadableError(Exception):
     def __init__(self, text: str, number: int) -> None:
         super().__init__(text)
 
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return UnreadableError, (str(self),)
+
 
 class UnwritableError(Exception):
     """Cannot be written as a pickle."""

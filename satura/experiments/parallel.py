@@ -60,7 +60,7 @@ def beside(work: Sequence[Work[Made]], jobs: int) -> Iterator[Made]:
         begun = [name for (name, _), at_work in zip(work, _is_begun, strict=True) if at_work]
         raise SaturaError(
             "a process that ran trials ended without a word, perhaps for want of memory:"
-            f" take fewer jobs; at work were: {'; '.join(begun)}"
+            f" take fewer jobs; at work were: {'; '.join(begun) or 'none'}"
         ) from None
     finally:
         _work_beside = ()
@@ -90,16 +90,22 @@ def _done(number: int) -> object:
     try:
         return _work_beside[number][1]()
     except Exception as error:
-        try:
-            pickle.loads(pickle.dumps(error))
-        except Exception:
-            told = SaturaError(f"{type(error).__name__}: {error}")
-            for note in getattr(error, "__notes__", ()):
-                told.add_note(note)
-            raise told from None
-        raise
+        raised = _to_send(error)
     finally:
         _is_begun[number] = False
+    raise raised  # here it has no context, which could be what cannot be sent
+
+
+def _to_send(error: Exception) -> Exception:
+    """The error, or a SaturaError that says the same where it cannot be sent to a process."""
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:
+        told = SaturaError(f"{type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", ()):
+            told.add_note(note)
+        return told
 
 
 @dataclass(frozen=True)
