@@ -21,6 +21,7 @@ from satura.commands.options import (
     AsJson,
     Cost,
     Dims,
+    EachLimits,
     Executables,
     Limits,
     ModelName,
@@ -28,6 +29,7 @@ from satura.commands.options import (
     RuleSetName,
     Sizes,
     Threads,
+    Trust,
     Values,
     With,
 )
@@ -142,9 +144,7 @@ def run(
     cost: Cost = "default",
     limits: Limits = "",
     executables: Executables = "cost",
-    trust: Annotated[
-        bool, typer.Option(help="Use machine code in a saved file that others may have written.")
-    ] = False,
+    trust: Trust = False,
     verify: Annotated[
         bool, typer.Option(help="Compare every stage, or what was saved, with the interpreter.")
     ] = False,
@@ -260,10 +260,7 @@ def experiment(
         list[str] | None,
         typer.Option(help="reference, default or calibrated; repeatable, reference by default."),
     ] = None,
-    limits: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=N,…", help="rounds, nodes, enough, gainless; repeatable."),
-    ] = None,
+    limits: EachLimits = None,
     dim: Dims = None,
     jobs: Annotated[int, typer.Option(min=1, help="E-graphs that are made at a time.")] = 1,
     cluster: Annotated[
@@ -279,7 +276,8 @@ def experiment(
     json: AsJson = False,
 ) -> None:
     """Compare extractors: the predicted cost of what each chooses, and a bound that no choice of
-    the same candidates beats."""
+    the same candidates beats. More rules may make a choice dearer here: `compile` also keeps the
+    cheapest program met while rules run, and searches wider, and in the e-graph without rules."""
     from satura.commands.experiment import experiment as run_experiment
 
     tried = rules or ["default"], extractor or ["search"], cost or ["reference"], limits or []

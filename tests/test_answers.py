@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from math import nan
 from multiprocessing.context import BaseContext
 from pathlib import Path
@@ -18,6 +20,11 @@ from satura.backend import cores
 from satura.experiments import parallel, read_trials, trials
 from satura.rewrite.errors import CallError, SaturaError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
+from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.features import Features
+from satura.rewrite.extract.greedy import dag_greedy
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.tensor_type import DType
 
 CIRCLE = ChoiceGraph(
     3, (0, 0, 1, 1, 2), ((1,), (), (0,), (), (0, 1)), (1.0, 5.0, 1.0, 5.0, 1.0), (2,)
@@ -28,7 +35,7 @@ CIRCLE = ChoiceGraph(
     ("choice", "bound", "message"),
     [
         ({0: 0, 1: 2, 2: 4}, 0.0, "in a circle: class 2 is never computed"),
-        ({2: 4, 1: 3}, 0.0, "did not choose a candidate for each class needed$"),
+        ({2: 4, 1: 3}, 0.0, "did not choose a candidate for each class needed: none for class 0\n"),
         ({2: 4, 1: 3, 0: -4}, 0.0, "each class needed: -4 is not one of class 0"),
         ({2: 4, 1: 3, 0: 5}, 0.0, "each class needed: 5 is not one of class 0"),
         ({2: 4, 1: 3, 0: "a"}, 0.0, "each class needed: 'a' is not one of class 0"),
@@ -64,6 +71,9 @@ class UnreadableError(Exception):
     def __init__(self, text: str, number: int) -> None:
         super().__init__(text)
 
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return UnreadableError, (str(self),)
+
 
 class UnwritableError(Exception):
     """Cannot be written as a pickle."""
@@ -77,10 +87,54 @@ def test_an_error_that_cannot_be_sent_is_told_with_what_was_tried(error: Excepti
     def failing(graph: ChoiceGraph) -> Result:
         raise error
 
-    with pytest.raises(type(error), match="my fault"):
-        list(trials({"g": CIRCLE}, extractors={"mine": failing}))
-    with pytest.raises(SaturaError, match=f"^g: {type(error).__name__}: my fault$"):
+    notes = ["in the extractor 'mine'", "in the trials of model 'g'"]
+    with pytest.raises(SaturaError, match=f"^{type(error).__name__}: my fault\n") as sent:
         list(trials({"g": CIRCLE}, extractors={"mine": failing}, jobs=2))
+    assert sent.value.__notes__ == notes
+    with pytest.raises(type(error), match="my fault") as raised:
+        list(trials({"g": CIRCLE}, extractors={"mine": failing}))
+    assert raised.value.__notes__ == notes
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_extractor_that_exits_does_not_end_the_program(jobs: int) -> None:
+    def leaving(graph: ChoiceGraph) -> Result:
+        sys.exit(3)
+
+    with pytest.raises(CallError, match=r"^the extractor 'mine' called sys.exit\(3\)\n"):
+        list(trials({"g": CIRCLE}, extractors={"mine": leaving}, jobs=jobs))
+
+
+def test_of_a_process_that_ends_it_is_said_what_it_was_at() -> None:
+    def ending(graph: ChoiceGraph) -> Result:
+        if graph.costs[0] == 2.0:
+            os._exit(1)
+        return dag_greedy(graph)
+
+    graphs = {str(cost): replace(CIRCLE, costs=(cost,) * 5) for cost in (1.0, 2.0)}
+    with pytest.raises(SaturaError, match=r"take fewer jobs; at work were: .*model '2\.0'"):
+        list(trials(graphs, extractors={"mine": ending}, jobs=2))
+
+
+def test_a_cost_model_that_raises_is_told_with_what_was_tried() -> None:
+    class Failing(CostModel):
+        def seconds(self, features: Features) -> float:
+            if self.exits:
+                sys.exit(3)
+            raise ZeroDivisionError("my fault")
+
+        def __init__(self, exits: bool) -> None:
+            self.exits = exits
+
+    build = Builder()
+    program = build.program({"y": build.unary("relu", build.input("x", DType.F32, (3,)))})
+    costs = {str(exits): Failing(exits) for exits in (True, False)}
+    named = "model 'p', rules 'none', cost model '{}', limits 'default'"
+    with pytest.raises(CallError, match=r"^sys.exit\(3\) was called in " + named.format("True")):
+        list(trials({"p": program}, ("none",), costs=costs))
+    with pytest.raises(ZeroDivisionError) as raised:
+        list(trials({"p": program}, ("none",), costs={"False": costs["False"]}))
+    assert raised.value.__notes__ == ["in the trials of " + named.format("False")]
 
 
 def test_there_are_no_more_processes_than_cpus_or_graphs(monkeypatch: pytest.MonkeyPatch) -> None:

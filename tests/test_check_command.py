@@ -89,6 +89,16 @@ def raising(x: Tensor, p: Perm) -> Law:
     return rewrites(transpose(x, p), transpose(x, raises(p)))
 """
 
+LONELY_OP = """
+from satura.ops import FLOATS, TensorType, op
+
+@op(formula="x / (2 + abs(x))")
+def lonely(x: TensorType) -> TensorType:
+    \"\"\"x / (2 + |x|)\"\"\"
+    refuse_unless(x.dtype in FLOATS, "lonely takes floats")
+    return x
+"""
+
 USER_OP = """
 from dataclasses import dataclass
 import numpy as np
@@ -332,3 +342,12 @@ print(egglog.bindings is bindings)
 """
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout == "set()\nTrue\n"
+
+
+def test_a_file_without_rules_has_no_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of an op alone."""
+    file = write(tmp_path / "alone.py", LONELY_OP)
+    assert cli("check", file) == 0
+    assert capsys.readouterr().out == f"{file}: no rules to check\n"

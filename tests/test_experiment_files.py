@@ -6,8 +6,8 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, fields, replace
 from math import inf, nan
 from pathlib import Path
 
@@ -130,7 +130,8 @@ def test_numbers_of_a_file_are_finite(
     """But for a gap above a bound of 0."""
     out, graph = tmp_path / "t.csv", graph_file(tmp_path)
     (trial,) = trials({"egraph": read_gym(graph.read_text()).graph})
-    write_trials(out, [replace(trial, model="g"), _with(trial, column, value)])
+    changed = _with(trial, "bound", 0.0) if column == "gap" else trial
+    write_trials(out, [replace(trial, model="g"), _with(changed, column, value)])
     shown = CliRunner().invoke(app, ["experiment", str(graph), "--csv", str(out), "--json"])
     if is_refused:
         assert isinstance(shown.exception, CallError)
@@ -138,6 +139,67 @@ def test_numbers_of_a_file_are_finite(
         assert re.search(expected, str(shown.exception))
     else:
         assert shown.exit_code == 0
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> tuple[Path, list[str]]:
+    """A file of two trials, and its lines."""
+    out = tmp_path / "t.csv"
+    (trial,) = trials({"g": CIRCLE}, extractors=("exact",))
+    write_trials(out, [trial, replace(trial, model="h")])
+    return out, out.read_text().splitlines()
+
+
+def with_value(line: str, column: str, value: str) -> str:
+    values = line.split(",")
+    values[[each.name for each in fields(Trial)].index(column)] = value
+    return ",".join(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda line: with_value(line, "cost", "abc"), "line 3: cost is 'abc', not a number"),
+        (lambda line: with_value(line, "copies", "1.5"), "line 3: copies is '1.5', not a whole"),
+        (
+            lambda line: with_value(line, "dispatches", "-4"),
+            "line 3: dispatches is -4, which is below",
+        ),
+        (lambda line: with_value(line, "cost", "-1"), r"line 3: cost is -1\.0, which is below 0"),
+        (
+            lambda line: with_value(line, "bound", "9"),
+            r"line 3: bound is 9\.0, which is above cost, 7",
+        ),
+        (lambda line: with_value(line, "gap", "0.5"), r"line 3: gap is 0\.5, and 0\.0 by cost and"),
+        (lambda line: line[:20], "line 3: it has . values, not 17"),
+        (lambda line: line + ",", "line 3: it has 18 values, not 17"),
+        (lambda line: '"' + line, "line 3: it cannot be read as CSV"),
+        (
+            lambda line: line + "\r\n" + with_value(line, "enodes", "6"),
+            "line 4: it says something else of what line 3 is about",
+        ),
+    ],
+)
+def test_a_wrong_line_is_named(
+    lines: tuple[Path, list[str]], change: Callable[[str], str], message: str
+) -> None:
+    out, (header, first, second) = lines
+    out.write_text("\r\n".join([header, first, change(second)]))
+    with pytest.raises(CallError, match=rf"t\.csv, {message}.*; remove the line$"):
+        read_trials(out)
+
+
+def test_blank_lines_and_a_mark_before_the_header_say_nothing(
+    lines: tuple[Path, list[str]],
+) -> None:
+    """Nor does a line that was written twice, or a gap of six digits."""
+    out, (header, first, second) = lines
+    found = read_trials(out)
+    text = "\r\n".join(
+        [header, "", first, " ", "," * 16, second, with_value(second, "gap", "1e-5")]
+    )
+    out.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert read_trials(out) == [*found, replace(found[1], gap=1e-5)]
 
 
 def test_an_infinite_gap_is_null_in_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -282,7 +282,9 @@ def test_foreign_files_of_one_line_are_not_replaced(tmp_path: Path, content: byt
     graph = str(Path(__file__).parent / "egraph.json")
     done = CliRunner().invoke(app, ["experiment", graph, "--csv", str(csv)])
     assert isinstance(done.exception, CallError) and csv.read_bytes() == content
-    assert "is not a file of trials: write to another one" in str(done.exception)
+    assert "is not a file of trials, which begins with their header: name another one" in str(
+        done.exception
+    )
     csv.write_bytes(b"")
     assert CliRunner().invoke(app, ["experiment", graph, "--csv", str(csv)]).exit_code == 0
     assert len(read_trials(csv)) == 1
@@ -335,9 +337,26 @@ def test_content_is_that_of_the_model_and_of_what_it_is_tried_with(model: Path) 
 def test_costs_of_a_graph_are_shown_as_they_are(model: Path) -> None:
     graph = str(Path(__file__).parent / "egraph.json")
     alone = CliRunner().invoke(app, ["experiment", graph]).stdout
+    *_, seconds, _ = (each.strip() for each in alone.splitlines()[-2].split("│"))
+    assert float(seconds) > 0, "however small"
     assert " 9.25 " in alone and " us " not in alone and " cost " in alone
     both = CliRunner().invoke(app, ["experiment", graph, str(model), "--rules", "none"]).stdout
     assert " 9.25 " in both and re.search(r"\d\.\d\d us ", both)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("nope.onnx",), r"nope.onnx is neither an ONNX file, an e-graph in .*\.json\) nor one of"),
+        (("a.onnx", "b/a.onnx"), "a.onnx and b/a.onnx have the same name: rename one"),
+        (("a.onnx", "a.onnx"), "a.onnx is named twice"),
+    ],
+)
+def test_models_that_are_not_there_or_of_one_name_are_named(
+    names: tuple[str, ...], message: str
+) -> None:
+    refused = CliRunner().invoke(app, ["experiment", *names])
+    assert isinstance(refused.exception, CallError) and re.search(message, str(refused.exception))
 
 
 def test_the_commands_limits_are_checked() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from satura.experiments import trials
 from satura.rewrite.errors import CallError, ModelError
+from satura.rewrite.extract.choice_graph import ChoiceGraph
 from satura.rewrite.extract.exact import exact
 from satura.rewrite.extract.greedy import tree_greedy
 from satura.rewrite.extract.gym import gym_text, read_gym
@@ -86,6 +90,46 @@ def test_what_is_not_text_is_an_error_of_the_call(text: object) -> None:
         CallError, match=r"JSON of an e-graph, not .*; of a file it is path\.read_t"
     ):
         read_gym(text)  # type: ignore[arg-type]
+
+
+def test_a_path_as_text_is_told_from_wrong_json() -> None:
+    with pytest.raises(ModelError, match=r"looks like a path: give Path\('model.json'\).read_text"):
+        read_gym("model.json")
+    with pytest.raises(ModelError, match=r"char 0\)$"):
+        read_gym("model")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"costs": (1.0,)}, "has 2 homes, 2 leaves and 1 costs: each candidate has one of all"),
+        ({"costs": "ab"}, "candidate 0 of the choice graph.* costs 'a': costs are numbers"),
+        ({"costs": (1.0, "2")}, "candidate 1 of the choice graph.* costs '2': costs are numbers"),
+        ({"costs": (1.0, 10**400)}, "candidate 1 of .* costs 1000"),
+        ({"costs": (1.0, True)}, "candidate 1 of .* costs True"),
+        ({"costs": 3}, "costs of the choice graph.* are a tuple, not 3"),
+        (
+            {"leaves": ((), (7,))},
+            "candidate 1 of .* reads 7: classes are numbers below its size, 2",
+        ),
+        ({"leaves": ((), 0)}, r"leaves\[1\] of candidate 1 of .* are a tuple, not 0"),
+        ({"homes": (0, -1)}, "candidate 1 of .* computes -1: classes are"),
+        ({"goals": (2,)}, "has the goal 2: classes are numbers below its size, 2"),
+        ({"size": "2"}, "has the size '2', which is no number of classes"),
+    ],
+)
+def test_what_is_no_choice_graph_is_one_error(change: dict[str, Any], message: str) -> None:
+    graph = replace(ChoiceGraph(2, (0, 1), ((), (0,)), (1.0, 2.0), (1,)), **change)
+    with pytest.raises(CallError, match=message):
+        gym_text(graph)
+    with pytest.raises(CallError, match=message):
+        list(trials({"g": graph}))
+
+
+def test_what_is_no_model_is_told_with_all_kinds() -> None:
+    gym = read_gym(FILE.read_text())
+    with pytest.raises(CallError, match=r"model 'g' is Gym.* ChoiceGraph, which .*computable\(\)$"):
+        list(trials({"g": gym}))  # type: ignore[dict-item]
 
 
 def test_a_long_circle_is_shortened() -> None:

@@ -7,7 +7,9 @@ addition of an op or of a scalar function.
 from __future__ import annotations
 
 import ast
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from satura.backend.plan.compiled import compile_schedule
 from satura.backend.plan.kernels import ALONE
 from satura.rewrite.check.operands import DRAWN
 from satura.rewrite.errors import OpError, SaturaError, UnsupportedError
+from satura.rewrite.onnx.lower import context
 from satura.rewrite.onnx.write.program import EMITTERS
 from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.ops.elementwise import BINARY, NUMBERS, UNARY, ScalarFunction
@@ -148,3 +151,22 @@ def test_functions_of_floats_and_integers_are_written_by_two_files(
     files = [part.rpartition("write.")[2].split()[0] for part in missing_of_function("strange")]
     assert set(files) == {"elementwise", "integer"}
     assert files.count("elementwise") == len(FLOATS)
+
+
+def not_imported(folder: Path) -> list[str]:
+    """Modules of the folder with lowerings that its table.py does not import: nothing runs them."""
+    table = ast.parse((folder / "table.py").read_text())
+    froms = [each for each in ast.walk(table) if isinstance(each, ast.ImportFrom)]
+    imported = {name.name for each in froms for name in each.names}
+    own = {file.stem: file.read_text() for file in folder.glob("*.py")}
+    registering = {name for name, text in own.items() if "lowering(" in text} - {"context"}
+    return sorted(registering - imported)
+
+
+def test_every_module_of_lowerings_is_imported_in_the_table(tmp_path: Path) -> None:
+    folder = Path(context.__file__).parent
+    assert not_imported(folder) == [], "name it in rewrite/onnx/lower/table.py"
+    for file in folder.glob("*.py"):
+        shutil.copy(file, tmp_path)
+    (tmp_path / "planted.py").write_text('@lowering("Det")\ndef det(node): ...\n')
+    assert not_imported(tmp_path) == ["planted"]

@@ -11,7 +11,7 @@ import pytest
 from onnx import NodeProto, helper
 
 import satura
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.interpreter import interpret
@@ -252,6 +252,23 @@ def test_an_initializer_that_is_also_an_input_is_a_constant() -> None:
         interpret(program, arguments)
     with pytest.raises(CallError, match=reason):
         satura.compile(model, threads=1).run(arguments)
+
+
+def test_an_input_of_another_name_is_told_from_an_initializer() -> None:
+    model = make_model([node("Add", "x v")], {"x": (3,), "v": (3,)})
+    compiled, x = satura.compile(model, threads=1), random_input(3)
+    with pytest.raises(CallError, match=r"no input 'z'; .*\['x', 'v'\]; did you mean 'v'\?$"):
+        compiled(x=x, z=x)
+    with pytest.raises(CallError, match=r"inputs are \['x', 'v'\], of which .* are missing$"):
+        compiled(z=x)
+
+
+def test_a_light_model_by_name_is_told_where_it_is() -> None:
+    hint = r"cannot read 'light_squeezenet': .*satura\.light\.light\('light_squeezenet'\)$"
+    with pytest.raises(ModelError, match=hint):
+        satura.compile("light_squeezenet")
+    with pytest.raises(ModelError, match=r"cannot read 'squeezenet': No such file or directory$"):
+        satura.compile("squeezenet")
 
 
 @pytest.mark.parametrize("length", [3, 3000])

@@ -15,7 +15,7 @@ from satura.api import rewritten
 from satura.backend.cores import usable_threads
 from satura.backend.plan.records import kernel_records
 from satura.commands.show import STAGES
-from satura.commands.terminal import progress
+from satura.commands.terminal import measured, progress
 from satura.rewrite.egraph.records import class_records
 from satura.rewrite.extract.records import dispatch_records
 from satura.rewrite.program.builder import Builder
@@ -237,6 +237,15 @@ def test_kernels_are_shown_at_a_level_of_sharing(twins: Path, shown: Shown) -> N
     ]
     assert counts == [3, 2]
     assert "executables is 'all'; choose from" in shown.error(twins, "--executables", "all")
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.0, "0"), (0.0012345, "0.00123"), (0.25, "0.250"), (14.94, "14.9"), (46.0, "46.0"),
+     (1234.6, "1235"), (-0.5, "-0.500"), (float("inf"), "inf")],
+)  # fmt: skip
+def test_measures_have_three_digits_that_count(value: float, shown: str) -> None:
+    assert measured(value) == shown
 
 
 def test_what_takes_long_says_where_it_is_without_a_terminal(

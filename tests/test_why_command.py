@@ -65,11 +65,49 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 def test_the_command_explains_a_rule_of_the_book(model: Path, run: Run) -> None:
     code, out, _ = run("transpose_past_unary", model)
-    assert code == 0 and "fires; the program has 3 nodes" in out
+    assert code == 0 and "fires; the program has 3 nodes, 5 e-nodes in use" in out
     assert "at %2 = unary(%1) relu : f32[3, 2]  (Relu 'y')" in out
     code, out, _ = run("transpose_past_unary", model, "--json")
     answer = json.loads(out)
     assert code == 0 and answer["fires"] and answer["directions"][0]["matches"] == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "rules", "message"),
+    [
+        (
+            "pad_into_conv",
+            "none",
+            "'pad_into_conv' is not in the rule set 'none', but in the rule b",
+        ),
+        (
+            "transpose_past",
+            "none",
+            "'transpose_past' is not in the rule set 'none', but in the rule",
+        ),
+        (
+            "transpose_past",
+            "default",
+            "is a family; ask for one of its rules: transpose_past_unary",
+        ),
+        ("pad_into_convs", "none", "there is no rule 'pad_into_convs'; `satura rules` lists those"),
+    ],
+)
+def test_a_rule_that_is_not_in_the_set_is_told_from_none(
+    model: Path, run: Run, asked: str, rules: str, message: str
+) -> None:
+    code, _, err = run(asked, model, "--rules", rules)
+    assert code == 2 and message in err
+
+
+def test_a_model_before_the_rule_is_named(model: Path, run: Run) -> None:
+    code, _, err = run(model, "pad_into_conv")
+    assert code == 2 and f"the rule comes first: satura why pad_into_conv {model}" in err
+
+
+def test_a_node_that_is_not_there_is_one_error(model: Path, run: Run) -> None:
+    code, _, err = run(model, "--choice", 99)
+    assert code == 2 and "there is no node %99; the last is %2" in err
 
 
 def test_the_command_explains_rules_of_a_file(model: Path, run: Run, tmp_path: Path) -> None:

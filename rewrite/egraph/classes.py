@@ -68,6 +68,7 @@ class EClasses:
 
     @property
     def node_count(self) -> int:
+        """E-nodes in use: not the hidden ones, nor those that no output reaches."""
         return sum(map(len, self.nodes))
 
 

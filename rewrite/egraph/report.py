@@ -69,7 +69,7 @@ class Report:
 
     @property
     def nodes(self) -> int:
-        """E-nodes at the end, reachable or not."""
+        """E-nodes at the end, also hidden ones and those that no output reaches."""
         return self.rounds[-1].nodes if self.rounds else 0
 
     def __str__(self) -> str:

@@ -97,7 +97,7 @@ def _lines(answer: Why) -> Iterator[str]:
     yield f"  {' '.join(answer.law.split())}"
     yield (
         f"{'fires' if answer.fires else 'does not fire'}; the program has {answer.nodes:,} nodes,"
-        f" {answer.enodes:,} e-nodes after all rules"
+        f" {answer.enodes:,} e-nodes in use after all rules"
     )
     if answer.stopped != "saturated":
         yield f"  saturation stopped at its limit of {answer.stopped}: more may match"

@@ -23,6 +23,7 @@ from satura.rewrite.explain.naming import Names
 from satura.rewrite.language.rule import Direction, RuleSet
 from satura.rewrite.language.terms import Application, ScalarTerm, Tensor, Term
 from satura.rewrite.program.program import Program
+from satura.rewrite.program.records import check_node
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.constant import Constant, Scalar
 
@@ -89,8 +90,7 @@ class Explainer:
         return [self._explain(rewritten, homes, index) for index in indices]
 
     def _explain(self, rewritten: Program, homes: Sequence[int | None], index: int) -> Explanation:
-        if not 0 <= index < len(rewritten.nodes):
-            raise CallError(f"there is no node %{index}; the last is %{len(rewritten.nodes) - 1}")
+        check_node(rewritten, index)
         node = rewritten.nodes[index]
         number = homes[index]
         if number is None:

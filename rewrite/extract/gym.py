@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from satura.rewrite.errors import CallError, ModelError, brief
+from satura.rewrite.extract.checked import check_graph
 from satura.rewrite.extract.choice_graph import DEAREST, ChoiceGraph, Result
 from satura.rewrite.extract.greedy import cheapest_trees
 
@@ -56,7 +57,9 @@ def read_gym(text: str | bytes) -> Gym:
     try:
         content = json.loads(text)
     except ValueError as error:
-        raise ModelError(f"an e-graph is not JSON: {error}") from None
+        is_path = isinstance(text, str) and text.endswith(".json")
+        hint = f"; this looks like a path: give Path({text!r}).read_text()" if is_path else ""
+        raise ModelError(f"an e-graph is not JSON: {error}{hint}") from None
     except RecursionError:
         raise ModelError("an e-graph is not JSON that is nested so deep") from None
     nodes = _field("the e-graph", content, "nodes", dict)
@@ -106,8 +109,9 @@ def _shortened(names: list[str]) -> list[str]:
 def gym_text(graph: ChoiceGraph) -> str:
     """A choice graph as JSON; candidates are named by their class and a number.
 
-    Candidates that read what nothing computes are left out.
+    Candidates that read what nothing computes are left out. Raises CallError for what is no graph.
     """
+    check_graph(graph)
     first = {cls: f"{cls}.{ks[0]}" for cls, ks in enumerate(graph.candidates) if ks}
     nodes = {
         f"{home}.{k}": {

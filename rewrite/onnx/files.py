@@ -55,6 +55,9 @@ def read_model(model: str | Path | bytes | ModelProto) -> ModelProto:
     return read_apart(model).whole()
 
 
+_LIGHT = "; a light model of the onnx package is satura.light.light({})"
+
+
 def read_apart(model: str | Path | bytes | ModelProto | ModelApart | StoredFile) -> ModelApart:
     """`model` and its larger weights, which are not read.
 
@@ -85,7 +88,8 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart | StoredFile)
         try:
             source = model if isinstance(model, StoredFile) else StoredFile(path)
         except OSError as error:
-            raise ModelError(f"cannot read {name}: {error.strerror or error}") from None
+            hint = _LIGHT.format(name) if str(path).startswith("light_") and not path.suffix else ""
+            raise ModelError(f"cannot read {name}: {error.strerror or error}{hint}") from None
         size, folders = source.size, (path.parent, path.resolve().parent)
         if size > _LONGEST_FILE:
             raise ModelError(f"{name} is longer than 2 GiB; save its tensors beside it")

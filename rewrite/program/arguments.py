@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -107,14 +107,8 @@ def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) ->
     Raises CallError for a missing or unknown argument, a wrong dtype, rank or extent, and for
     extents that contradict each other.
     """
-    unknown = sorted(set(arguments) - set(types))
-    if unknown:
-        raise CallError(
-            f"there is no input {unknown[0]!r}; the inputs are {list(types)}. One that has a"
-            " default in the model, an initializer, is a constant of the program: remove the"
-            " initializer, or give another value when you load the model (--value on the command"
-            " line)"
-        )
+    if unknown := sorted(set(arguments) - set(types)):
+        raise _unknown(unknown[0], types, [name for name in types if name not in arguments])
     sizes: dict[str, int] = {}
     first: dict[str, str] = {}
     pending: list[tuple[str, int, Dim, int]] = []
@@ -144,3 +138,21 @@ def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) ->
             meant = f"{dim}, which is {value} ({known_by})" if known_by else f"{dim}"
             raise CallError(f"input {name!r}: axis {axis} must be {meant}, not {extent}")
     return sizes
+
+
+def _unknown(name: str, types: Mapping[str, TensorType], missing: Sequence[str]) -> CallError:
+    """The error of a name that no input has, where these inputs are `missing`.
+
+    Where none is, the name may be right, and that of an input which became a constant.
+    """
+    if len(missing) == 1:
+        advice = f"; did you mean {missing[0]!r}?"
+    elif missing:
+        advice = f", of which {list(missing)} are missing"
+    else:
+        advice = (
+            ". One that has a default in the model, an initializer, is a constant of the program:"
+            " remove the initializer, or give another value when you load the model (--value on the"
+            " command line)"
+        )
+    return CallError(f"there is no input {name!r}; the inputs are {list(types)}{advice}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from satura.rewrite.errors import CallError
 from satura.rewrite.program.program import Program
 from satura.rewrite.program.text import application_text, attribute_text
 
@@ -26,6 +27,12 @@ class NodeRecord:
         operands = (f"%{operand}" for operand in self.operands)
         applied = application_text(self.op, operands, self.attributes)
         return f"%{self.node} = {applied} : {self.type}"
+
+
+def check_node(program: Program, index: int) -> None:
+    """Raise CallError for a number that no node of the program has."""
+    if not 0 <= index < len(program.nodes):
+        raise CallError(f"there is no node %{index}; the last is %{len(program.nodes) - 1}")
 
 
 def node_record(program: Program, index: int) -> NodeRecord:

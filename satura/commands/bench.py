@@ -15,7 +15,7 @@ from satura.backend.target import threads_for
 from satura.commands.compiling import Compiling
 from satura.commands.failures import results_of
 from satura.commands.models import file_or_light, refuse_missing
-from satura.commands.terminal import counted, print_json, print_table, progress
+from satura.commands.terminal import counted, measured, print_json, print_table, progress
 from satura.commands.timing import medians
 from satura.commands.values import with_values
 from satura.light import NAMES
@@ -91,7 +91,7 @@ def print_results(results: list[Result], threads: int, rounds: int) -> None:
         [
             str(result["model"]),
             *([str(result["sizes"])] if has_sizes else []),
-            *(f"{result[f'{runtime}-ms']:.2f}" for runtime in runtimes),
+            *(measured(float(result[f"{runtime}-ms"])) for runtime in runtimes),
             f"{result['ratio']:.2f}",
             f"{result['error']:.1e}",
         ]

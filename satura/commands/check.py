@@ -184,6 +184,9 @@ def _report(
 
 
 def _print_reports(title: str, reports: Sequence[RuleReport]) -> None:
+    if not reports:
+        print_line(f"{title}: no rules to check")
+        return
     header = ["rule", "verdict", "fired", "dtypes", "ranks", "dims"]
     rows = [
         [

@@ -16,7 +16,7 @@ from satura.rewrite.extract.extract import assembly
 from satura.rewrite.extract.fragments import Fragment
 from satura.rewrite.extract.losers import Contender, Contest, contest
 from satura.rewrite.onnx.load import load
-from satura.rewrite.program.records import node_record
+from satura.rewrite.program.records import check_node, node_record
 
 _TERMS = 3  # that are told of each loser
 _NAMED = 20  # dispatches, where one has to be named
@@ -45,8 +45,7 @@ def choice(node: str, model: str, files: list[Path], rules: str, json: bool) -> 
 
 def _root(made: Assembly, node: int) -> int:
     """The node that the dispatch stores in which `node` is computed, itself if it is stored."""
-    if not 0 <= node < len(made.program.nodes):
-        raise CallError(f"there is no node %{node}; the program has {len(made.program.nodes)}")
+    check_node(made.program, node)
     roots = [group.root for group in made.groups if node in group.nodes]
     if not roots:
         chosen = sorted({group.root for group in made.groups})

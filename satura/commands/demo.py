@@ -5,7 +5,7 @@ from __future__ import annotations
 import satura
 from satura.backend.cores import usable_threads
 from satura.commands.stats import comparison, print_comparison
-from satura.commands.terminal import print_json, print_line, progress
+from satura.commands.terminal import measured, print_json, print_line, progress
 from satura.commands.timing import medians
 from satura.light import light
 from satura.pipeline.inputs import random_inputs
@@ -38,14 +38,14 @@ def demo(threads: int | None, json: bool) -> bool:
         error = relative_error(after.run(arguments), expected)
     agrees = error <= TOLERANCE
     if json:
-        measured = {"model": MODEL, "threads": count, "seconds": seconds, "error": error}
-        print_json({**measured, "agrees": agrees, **comparison(before, after)})
+        numbers = {"model": MODEL, "threads": count, "seconds": seconds, "error": error}
+        print_json({**numbers, "agrees": agrees, **comparison(before, after)})
         return agrees
     print_comparison(f"{MODEL}, random weights", before, after)
     ratio = seconds["before"] / seconds["after"]
     print_line(
-        f"one run on {count} threads, median: {seconds['before'] * 1e3:.1f} ms before, "
-        f"{seconds['after'] * 1e3:.1f} ms after ({ratio:.2f}x)"
+        f"one run on {count} threads, median: {measured(seconds['before'] * 1e3)} ms before, "
+        f"{measured(seconds['after'] * 1e3)} ms after ({ratio:.2f}x)"
     )
     verdict = "agrees with" if agrees else "DIFFERS FROM"
     print_line(

@@ -11,7 +11,7 @@ from pathlib import Path
 from satura.commands.compiling import parse_limits
 from satura.commands.models import by_stem, file_or_light
 from satura.commands.outputs import check_output
-from satura.commands.terminal import print_json, print_table, progress
+from satura.commands.terminal import measured, print_json, print_table, progress
 from satura.distributed import Client
 from satura.experiments import Trial, plot_trials, read_trials, trials
 from satura.experiments.plot import check_plot
@@ -100,7 +100,7 @@ def model(name: str) -> Model | ChoiceGraph:
             return read_gym(Path(name).read_bytes()).computable()
         except ModelError as error:
             raise ModelError(f"{name}: {error}") from None
-    return file_or_light(name)
+    return file_or_light(name, "an ONNX file, an e-graph in a file of JSON (NAME.json)")
 
 
 def typical(models: Iterable[Model | ChoiceGraph], dims: Dims) -> dict[str, int]:
@@ -138,7 +138,7 @@ def rows(found: Sequence[Trial]) -> list[list[str]]:
                 f"{cost:.10g}" if trial.is_of_graph else f"{cost * 1e6:.2f}{unit}"
                 for cost in (trial.cost, trial.bound)
             ),
-            f"{trial.gap:.2%}", f"{trial.extractor_seconds:.2f}",
+            f"{trial.gap:.2%}", measured(trial.extractor_seconds),
         ]
         for trial in found
     ]  # fmt: skip

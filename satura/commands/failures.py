@@ -63,12 +63,12 @@ def results_of(names: Sequence[str], work: Callable[[str], T]) -> list[T]:
 
 
 def error_text(error: Exception) -> str:
-    """What an error says; of a file what the system says, and what to do where its place is the
-    reason."""
+    """What an error and its notes say; of a file what the system says, and what to do where its
+    place is the reason."""
     if isinstance(error, MemoryError):
         return f"out of memory: {error or 'there is no more'}"
     if not isinstance(error, OSError) or not error.strerror:
-        return str(error)
+        return "; ".join([str(error), *getattr(error, "__notes__", ())])
     if not error.filename:
         return error.strerror
     path, advice = Path(os.fsdecode(error.filename)), ""

@@ -13,34 +13,49 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_MODEL = "an ONNX file"
 
-def file_or_light(name: str) -> Path | ModelProto:
-    """The file of that name, else the light model. Raises CallError where there is neither."""
+
+def file_or_light(name: str, kinds: str = _MODEL) -> Path | ModelProto:
+    """The file of that name, else the light model. Raises CallError where there is neither, which
+    says what `kinds` of files there could have been."""
     if (path := Path(name)).is_file():
         return path
-    refuse_missing(name)
+    refuse_missing(name, kinds=kinds)
     from satura.light import light
 
     return light(name)
 
 
-def refuse_missing(*names: str) -> None:
+def refuse_missing(*names: str, kinds: str = _MODEL) -> None:
     """Raise CallError for a name that is neither a file nor a light model."""
     for name in names:
-        if not Path(name).is_file():
-            from satura.light import NAMES  # slow to import
+        if not is_model(name):
+            from satura.light import NAMES
 
-            if name not in NAMES:
-                shown = name if name.strip() else repr(name)
-                raise CallError(f"{shown} is neither an ONNX file nor one of {', '.join(NAMES)}")
+            shown = name if name.strip() else repr(name)
+            raise CallError(f"{shown} is neither {kinds} nor one of {', '.join(NAMES)}")
+
+
+def is_model(name: str) -> bool:
+    """Whether it is a file or a light model."""
+    if Path(name).is_file():
+        return True
+    from satura.light import NAMES  # slow to import
+
+    return name in NAMES
 
 
 def by_stem(names: Sequence[str], read: Callable[[str], T]) -> dict[str, T]:
     """What is read of each name, by the name of its file alone. Raises CallError for equal ones."""
-    found = {Path(name).stem: read(name) for name in names}
-    if len(found) < len(names):
-        raise CallError("two models have the same name: rename one of the files")
-    return found
+    given: dict[str, str] = {}
+    for name in names:
+        if name in names[: len(given)]:
+            raise CallError(f"{name} is named twice")
+        if (stem := Path(name).stem) in given:
+            raise CallError(f"{given[stem]} and {name} have the same name: rename one of the files")
+        given[stem] = name
+    return {stem: read(name) for stem, name in given.items()}
 
 
 def node_number(node: str) -> int:

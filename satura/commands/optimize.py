@@ -12,7 +12,7 @@ from onnx import ModelProto, NodeProto
 
 from satura.backend.target import threads_for
 from satura.commands.bench import Runner, onnxruntime_runner
-from satura.commands.terminal import counted, print_line, progress
+from satura.commands.terminal import counted, measured, print_line, progress
 from satura.commands.timing import ratio, sampled
 from satura.commands.values import with_values
 from satura.pipeline.inputs import random_inputs_of, sizes_text
@@ -75,11 +75,11 @@ class Timing:
         with progress("timing"):
             seconds = {name: np.array(x) for name, x in sampled(runners, self.rounds).items()}
         share, low, high = ratio(seconds["before"], seconds["after"])
-        before, after = (np.median(each) * 1e3 for each in seconds.values())
+        first, second = (measured(float(np.median(each)) * 1e3) for each in seconds.values())
         is_settled = not low <= 1 <= high
         return (
             f"in onnxruntime, {counted(threads, 'thread')}, {self.rounds} rounds in turn: medians"
-            f" {before:.3g} ms before, {after:.3g} ms after; run against run,"
+            f" {first} ms before, {second} ms after; run against run,"
             f" {share:.2f} of the time"
             f" ({low:.2f} to {high:.2f}{'' if is_settled else ': not settled which is faster'})"
         )

@@ -17,7 +17,12 @@ RuleSetName = Annotated[str, typer.Option("--rules", help="The rule set: none, e
 Precision = Annotated[str, typer.Option(help="fp32, or exact: bit for bit.")]
 Sizes = Annotated[
     list[str] | None,
-    typer.Option("--size", metavar="NAME=N", help="A symbolic size of random inputs; repeatable."),
+    typer.Option(
+        "--size",
+        metavar="NAME=N",
+        help="A symbolic size of random inputs, which is 16 where nothing says it (schedules are"
+        " for 64); repeatable.",
+    ),
 ]
 Values = Annotated[
     list[str] | None,
@@ -45,10 +50,22 @@ Executables = Annotated[
         " serve), or cost: where that is worth the time of compiling another.",
     ),
 ]
+_LIMITS = (
+    "rounds; nodes of the e-graph; enough and gainless: an e-graph of `enough` times the program's"
+    " nodes may double `gainless` times without a cheaper program."
+)
 Limits = Annotated[
-    str,
+    str, typer.Option(metavar="NAME=N,…", help=f"When to stop the search: {_LIMITS}")
+]
+EachLimits = Annotated[
+    list[str] | None,
+    typer.Option("--limits", metavar="NAME=N,…", help=f"Repeatable; {_LIMITS}"),
+]
+Trust = Annotated[
+    bool,
     typer.Option(
-        metavar="NAME=N,…", help="When to stop the search: rounds, nodes, enough, gainless."
+        help="Use machine code in a saved file that others may have written; without this it is"
+        " compiled again."
     ),
 ]
 With = Annotated[

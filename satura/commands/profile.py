@@ -10,7 +10,7 @@ from satura.commands.bench import case_of
 from satura.commands.compiling import Compiling
 from satura.commands.failures import results_of
 from satura.commands.models import refuse_missing
-from satura.commands.terminal import print_json, print_line, print_table, progress
+from satura.commands.terminal import measured, print_json, print_line, print_table, progress
 from satura.experiments.profile import Profile, profile
 from satura.light import NAMES
 from satura.pipeline.inputs import parse_sizes
@@ -78,7 +78,7 @@ def print_profile(name: str, found: Profile) -> None:
     header = ["dispatch", "form", "us", "share", "predicted us", "ratio", "GFLOP/s", "GB/s",
               "of limit", "what"]  # fmt: skip
     shown = f"{len(slowest)} slowest of {len(found.dispatches)} launches"
-    print_table(f"{name}: {total * 1e3:.2f} ms, {shown}", header, rows)
+    print_table(f"{name}: {measured(total * 1e3)} ms, {shown}", header, rows)
     limits = found.roofline
     print_line(
         f"limits measured here: {limits.peak / 1e9:.0f} GFLOP/s, {limits.bandwidth / 1e9:.0f} GB/s,"
@@ -87,7 +87,7 @@ def print_profile(name: str, found: Profile) -> None:
     predicted = sum(each.predicted for each in found.dispatches)
     errors = ", ".join(f"{form} {error:.0%}" for form, error in found.errors.items())
     print_line(
-        f"predicted {predicted * 1e3:.2f} ms; median error: {errors}; rank correlation"
+        f"predicted {measured(predicted * 1e3)} ms; median error: {errors}; rank correlation"
         f" {found.spearman:.3f}"
     )
     for key, count in found.counted.items():

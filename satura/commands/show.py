@@ -24,7 +24,7 @@ from satura.rewrite.egraph.records import ClassRecord, class_records
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.records import DispatchRecord, dispatch_records
 from satura.rewrite.program.program import Program
-from satura.rewrite.program.records import NodeRecord, node_records
+from satura.rewrite.program.records import NodeRecord, check_node, node_records
 
 Record = NodeRecord | ClassRecord | DispatchRecord | KernelRecord
 
@@ -47,9 +47,7 @@ class Stage:
 
     def only(self, node: int, kind: str) -> Stage:
         """The records that concern `node`. Raises CallError where there is none."""
-        count = len(self.program.nodes)
-        if not 0 <= node < count:
-            raise CallError(f"there is no node %{node}; the last is %{count - 1}")
+        check_node(self.program, node)
         found = [record for record in self.records if record.concerns(node)]
         if not found:
             raise CallError(f"%{node} = {self.program.nodes[node]} is in none of the {kind}")

@@ -7,7 +7,15 @@ from pathlib import Path
 
 from satura.commands.compiling import Compiling
 from satura.commands.models import file_or_light
-from satura.commands.terminal import counted, number, print_json, print_line, print_table, progress
+from satura.commands.terminal import (
+    counted,
+    measured,
+    number,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+)
 from satura.commands.values import with_values
 from satura.pipeline.compiled import Compiled
 from satura.rewrite.egraph.report import Report
@@ -71,7 +79,7 @@ def print_comparison(title: str, before: Compiled, after: Compiled) -> None:
     title = f"{title} on {counted(after.threads, 'thread')}"
     print_table(title, ["statistic", "before", "after"], rows)
     phases = {**after.phases, "load": before.phases["load"]}
-    print_table("phases", ["phase", "seconds"], [[k, f"{v:.2f}"] for k, v in phases.items()])
+    print_table("phases", ["phase", "seconds"], [[k, measured(v)] for k, v in phases.items()])
     if after.report.dropped:
         dropped = [[rule.name, rule.reason, rule.place] for rule in after.report.dropped]
         print_table("rules that were dropped", ["rule", "reason", "place"], dropped)

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import floor, isfinite, log10
 
 from rich.console import Console
 from rich.table import Table
@@ -93,6 +94,13 @@ class _Console(Console):
 def number(value: float) -> str:
     """A count or a measure with thousands separators."""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}"
+
+
+def measured(value: float) -> str:
+    """A measure with three digits that count, or with all of its whole part."""
+    if not value or not isfinite(value):
+        return f"{value:g}"
+    return f"{value:.{max(0, 2 - floor(log10(abs(value))))}f}"
 
 
 def counted(count: int, what: str, many: str = "") -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from satura.commands.models import file_or_light
+from satura.commands.models import file_or_light, is_model
 from satura.commands.rule_files import with_files
 from satura.commands.terminal import print_json, print_line, progress
 from satura.commands.values import with_values
+from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import rules_for, saturate_beside
 from satura.rewrite.errors import CallError, RuleError
 from satura.rewrite.explain.findings import Why
@@ -25,12 +26,14 @@ def why(
 
     Rules of files may not end: each is given up after `seconds`, and the others go on without it.
     """
+    if is_model(rule) and not is_model(model):
+        raise CallError(f"the rule comes first: satura why {model} {rule}")
     everything = with_files(rules, files)
     source = with_values(file_or_light(model), values)
     with progress(f"asking {rule}") as phase:
         phase("load", 0.0)
         program, names = load_with_names(source)
-        chosen = _rule_of_name(rules_for(program, everything), rule)
+        chosen = _rule_of_name(rules_for(program, everything), rule, rules)
         phase("saturate", 0.0)
         saturation = saturate_beside(chosen, program, everything, patience=seconds)
 
@@ -45,9 +48,20 @@ def why(
         print_line(str(answer))
 
 
-def _rule_of_name(rules: RuleSet, name: str) -> Rule:
-    """The rule of that name. Raises CallError where there is none."""
+def _rule_of_name(rules: RuleSet, name: str, chosen: str) -> Rule:
+    """The rule of that name. Raises CallError where it is a family, is not in the set that was
+    `chosen`, or is nowhere."""
+    if name not in rules and (members := _members(rules, name)):
+        raise CallError(f"'{name}' is a family; ask for one of its rules: {', '.join(members)}")
+    book = rule_set("default")
+    if name not in rules and (name in book or _members(book, name)):
+        raise CallError(f"'{name}' is not in the rule set '{chosen}', but in the rule book")
     try:
         return rules[name]
     except RuleError as error:
         raise CallError(str(error)) from None
+
+
+def _members(rules: RuleSet, family: str) -> list[str]:
+    """The names of the rules of a family."""
+    return [rule.name for rule in rules if rule.family == family]

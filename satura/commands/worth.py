@@ -56,6 +56,18 @@ class Worth:
         return self.rules, self.law, self.model
 
     @property
+    def outcome(self) -> tuple[float, ...]:
+        """What comes out whenever the same is left out."""
+        times = self.seconds, self.seconds_without
+        kernels = self.dispatches, self.dispatches_without, self.copies, self.copies_without
+        return *times, *kernels, self.enodes, self.enodes_without
+
+    @property
+    def contradiction(self) -> str:
+        """Empty: no number of it bounds another."""
+        return ""
+
+    @property
     def gain(self) -> float:
         """The share by which the model is dearer without the law; below 0 where it is cheaper."""
         return self.seconds_without / self.seconds - 1 if self.seconds else 0.0

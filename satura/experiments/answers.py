@@ -33,7 +33,7 @@ def answers(extractors: Mapping[str, Extractor], graph: ChoiceGraph) -> list[Ans
     found = []
     for name, choose in extractors.items():
         before = process_time()
-        result = choose(graph)
+        result = _asked(name, choose, graph)
         seconds = process_time() - before
         found.append(Answer(name, judged(name, result, graph), seconds))
     least = min([relaxed.cost, *(each.result.cost for each in found)])
@@ -47,6 +47,17 @@ def answers(extractors: Mapping[str, Extractor], graph: ChoiceGraph) -> list[Ans
     return [replace(each, result=replace(each.result, bound=bound)) for each in found]
 
 
+def _asked(name: str, choose: Extractor, graph: ChoiceGraph) -> object:
+    """What an extractor gives. What it raises names it: CallError where that is SystemExit."""
+    try:
+        return choose(graph)
+    except SystemExit as error:
+        raise CallError(f"the extractor {name!r} called sys.exit({error.code!r})") from error
+    except Exception as error:
+        error.add_note(f"in the extractor {name!r}")
+        raise
+
+
 def judged(name: str, result: object, graph: ChoiceGraph) -> Result:
     """What an extractor gave, at the cost that it has in the graph.
 
@@ -57,8 +68,8 @@ def judged(name: str, result: object, graph: ChoiceGraph) -> Result:
     choice = _choice(name, result.choice, graph)
     try:
         needed = graph.needed(choice)
-    except KeyError:
-        raise _no_choice(name) from None
+    except KeyError as error:
+        raise _no_choice(name, f": none for class {error.args[0]}") from None
     computed = graph.in_turn(needed.values())
     if circular := [cls for cls in needed if cls not in computed]:
         raise CallError(
@@ -83,7 +94,7 @@ def _choice(name: str, choice: object, graph: ChoiceGraph) -> dict[int, int]:
     return found
 
 
-def _no_choice(name: str, why: str = "") -> CallError:
+def _no_choice(name: str, why: str) -> CallError:
     return CallError(
         f"the extractor {name!r} did not choose a candidate for each class needed{why}"
     )

@@ -11,14 +11,26 @@ from onnx import ModelProto
 from satura.pipeline.models import Model
 from satura.pipeline.rule_sets import Rules
 from satura.rewrite.egraph.limits import Limits
-from satura.rewrite.errors import ModelError
+from satura.rewrite.errors import CallError, ModelError, brief
 from satura.rewrite.extract.choice_graph import ChoiceGraph
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.onnx.files import ModelApart, weight_files
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.stored import Stored, StoredFile
 
+_KINDS = (
+    str, Path, bytes, bytearray, memoryview, ModelProto, ModelApart, Program, ChoiceGraph,
+)  # fmt: skip
 _LENGTH = 16  # hexadecimal digits, as many as a reader compares
+
+
+def check_kind(name: str, model: object) -> None:
+    """Raise CallError for what is neither a model nor a choice graph."""
+    if not isinstance(model, _KINDS):
+        raise CallError(
+            f"model {name!r} is {brief(model)}; it is a path, its bytes, an onnx.ModelProto, a"
+            " Program or a ChoiceGraph, which of an e-graph's JSON is read_gym(text).computable()"
+        )
 
 
 def model_digest(model: Model | ChoiceGraph) -> str:
@@ -68,5 +80,3 @@ def _parts(model: Model | ChoiceGraph) -> Iterator[bytes | memoryview]:
                 yield from Stored(source, 0, source.size).blocks()
         case bytes() | bytearray() | memoryview():
             yield model
-        case _:
-            raise ModelError(f"{type(model).__name__} is not a model")

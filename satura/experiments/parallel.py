@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from ctypes import Array, c_bool
 from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing.process import BaseProcess
@@ -23,10 +24,12 @@ from satura.rewrite.language.dsl import RuleSet
 
 Made = TypeVar("Made")
 Work = tuple[str, Callable[[], Made]]
-"""What makes something, with its name in errors."""
+"""What makes something, with its name."""
 
 _work_beside: Sequence[Work[object]] = ()
 """The work of a parallel run: processes inherit it, as a user's functions cannot be sent."""
+_is_begun: Array[c_bool] = (c_bool * 0)()
+"""For each piece of it whether a process is at work on it, in memory that processes share."""
 
 
 def in_turn(work: Sequence[Work[Made]]) -> Iterator[Made]:
@@ -39,14 +42,14 @@ def beside(work: Sequence[Work[Made]], jobs: int) -> Iterator[Made]:
     """What each makes, in order, in at most `jobs` processes at a time.
 
     None of them outlives this process, or runs on when nobody takes what it makes. Raises what the
-    work raises, as a SaturaError with its name what cannot be sent here; and SaturaError where a
-    process ends before its work does.
+    work raises, as a SaturaError what cannot be sent here; and SaturaError, with the names of what
+    was in work, where a process ends before its work does.
     """
-    global _work_beside
-    _work_beside = work
+    global _work_beside, _is_begun
+    fork = multiprocessing.get_context("fork")
+    _work_beside, _is_begun = work, fork.RawArray(c_bool, len(work))
     workers: set[BaseProcess] = set()
     count = max(1, min(jobs, len(work)))
-    fork = multiprocessing.get_context("fork")
     pool = ProcessPoolExecutor(count, fork, _end_with_parent)
     try:
         others = set(multiprocessing.active_children())
@@ -54,9 +57,10 @@ def beside(work: Sequence[Work[Made]], jobs: int) -> Iterator[Made]:
         workers = set(multiprocessing.active_children()) - others
         yield from cast("Iterator[Made]", made)
     except BrokenProcessPool:
+        begun = [name for (name, _), at_work in zip(work, _is_begun, strict=True) if at_work]
         raise SaturaError(
             "a process that ran trials ended without a word, perhaps for want of memory:"
-            " take fewer jobs"
+            f" take fewer jobs; at work were: {'; '.join(begun) or 'none'}"
         ) from None
     finally:
         _work_beside = ()
@@ -82,15 +86,26 @@ def _end_with_parent() -> None:
 
 def _done(number: int) -> object:
     """What one piece of the work makes. Raises only what can be sent to another process."""
-    name, make = _work_beside[number]
+    _is_begun[number] = True
     try:
-        return make()
+        return _work_beside[number][1]()
     except Exception as error:
-        try:
-            pickle.loads(pickle.dumps(error))
-        except Exception:
-            raise SaturaError(f"{name}: {type(error).__name__}: {error}") from None
-        raise
+        raised = _to_send(error)
+    finally:
+        _is_begun[number] = False
+    raise raised  # here it has no context, which could be what cannot be sent
+
+
+def _to_send(error: Exception) -> Exception:
+    """The error, or a SaturaError that says the same where it cannot be sent to a process."""
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:
+        told = SaturaError(f"{type(error).__name__}: {error}")
+        for note in getattr(error, "__notes__", ()):
+            told.add_note(note)
+        return told
 
 
 @dataclass(frozen=True)

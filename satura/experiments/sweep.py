@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from math import inf
+from math import inf, isclose
 from pathlib import Path
 from time import process_time
 from typing import TypeAlias, TypeVar
@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 from satura.backend.cores import usable_of
 from satura.distributed import Client, each_on_workers
 from satura.experiments.answers import answers
-from satura.experiments.content import content_of, model_digest
+from satura.experiments.content import check_kind, content_of, model_digest
 from satura.experiments.parallel import RulesOfFiles, beside, in_turn, pack_rules, unpack_rules
 from satura.pipeline.models import Model, load
 from satura.pipeline.rates import cost_model
@@ -21,13 +21,15 @@ from satura.pipeline.rule_sets import Rules, check
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError, brief
-from satura.rewrite.extract.choice_graph import DEAREST, NOISE, ChoiceGraph, Extractor
+from satura.rewrite.extract.checked import check_graph
+from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Extractor
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import check_named
 
 GIVEN = "-"  # what does not apply to a choice graph
+_ROUNDED = 1e-4  # how far a gap may be rounded, as by what shows six digits of a cost
 OPEN = {"may be": "infinite"}  # of a field, as of the gap above a bound of 0
 
 
@@ -67,6 +69,21 @@ class Trial:
         return self.model, self.rules, self.cost_model, self.limits, self.extractor
 
     @property
+    def outcome(self) -> tuple[float, ...]:
+        """What comes out whenever the same is tried, by an extractor that does not draw lots."""
+        return self.enodes, self.candidates, self.cost, self.dispatches, self.copies
+
+    @property
+    def contradiction(self) -> str:
+        """What of its numbers cannot be, beyond rounding; empty where all can."""
+        if self.bound > self.cost * (1 + NOISE):
+            return f"bound is {self.bound}, which is above cost, {self.cost}"
+        gap = _gap(self.cost, self.bound)
+        if not isclose(self.gap, gap, rel_tol=_ROUNDED, abs_tol=_ROUNDED):
+            return f"gap is {self.gap}, and {gap} by cost and bound"
+        return ""
+
+    @property
     def graph(self) -> object:
         """What tells its e-graph from others."""
         return self.key[:-1], self.content, self.enodes, self.candidates
@@ -102,7 +119,8 @@ class _Cell:
     @property
     def name(self) -> str:
         """What it is called in errors."""
-        return ", ".join(name for name in self.names if name != GIVEN)
+        named = zip(("model", "rules", "cost model", "limits"), self.names, strict=True)
+        return ", ".join(f"{what} {name!r}" for what, name in named if name != GIVEN)
 
     @property
     def about(self) -> tuple[str, str, str, str, str]:
@@ -110,10 +128,16 @@ class _Cell:
         return self.names[0], self.content, *self.names[1:]
 
     def run(self) -> list[Trial]:
-        """Make the e-graph, and try all extractors on it."""
-        if isinstance(self.model, ChoiceGraph):
-            return list(_on_graph(self, self.model))
-        return list(_on_model(self, self.model))
+        """Make the e-graph, and try all extractors on it. What is raised there names the cell."""
+        try:
+            if isinstance(self.model, ChoiceGraph):
+                return list(_on_graph(self, self.model))
+            return list(_on_model(self, self.model))
+        except SystemExit as error:
+            raise CallError(f"sys.exit({error.code!r}) was called in {self.name}") from error
+        except Exception as error:
+            error.add_note(f"in the trials of {self.name}")
+            raise
 
     def to_send(self) -> _Cell:
         """The same for another process: rules by their files, the model's path from the root."""
@@ -145,7 +169,8 @@ def trials(
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
     scipy) or any extractor on it have proved. Raises CallError for an unknown name, for what is not
-    of the kinds above, and for an extractor's choice or bound that is wrong.
+    of the kinds above, and for an extractor's choice or bound that is wrong. What an extractor or a
+    cost model raises has notes that say what was tried.
     """
     count = usable_of(jobs, "jobs")
     cells = _cells(models, rules, extractors, costs, limits or {"default": Limits()})
@@ -201,9 +226,11 @@ def _cells(
             raise CallError(f"limits {limit!r} are satura.Limits(...), not {brief(each)}")
     found = []
     for name, model in models.items():
+        check_kind(name, model)
+        if isinstance(model, ChoiceGraph):
+            check_graph(model, name)
         digest = model_digest(model)
         if isinstance(model, ChoiceGraph):
-            _check_graph(name, model)
             names, plain = (name, GIVEN, GIVEN, GIVEN), CostModel()
             content = content_of(digest, GIVEN, plain, Limits())
             found.append(_Cell(names, content, model, "none", plain, Limits(), chosen))
@@ -222,16 +249,6 @@ def _by_name(what: str, given: Sequence[str] | Mapping[str, Given]) -> Mapping[s
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise CallError(f"{what} are a list of names or a dict by name, not {brief(given)}")
     return {name: name for name in given}
-
-
-def _check_graph(name: str, graph: ChoiceGraph) -> None:
-    """Raise CallError for costs that are not numbers, or that cannot be added up."""
-    for candidate, cost in enumerate(graph.costs):
-        if not 0 <= cost <= DEAREST:
-            raise CallError(
-                f"candidate {candidate} of the choice graph {name!r} costs {cost!r}: costs are"
-                f" numbers from 0 to {DEAREST:g}"
-            )
 
 
 def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
@@ -281,7 +298,7 @@ def _extractors(wanted: Sequence[str] | Mapping[str, Extractor | str]) -> Mappin
 
 
 def _gap(cost: float, bound: float) -> float:
-    """By which share a cost lies above a bound."""
-    if bound > 0:
-        return max(0.0, cost / bound - 1)
-    return 0.0 if cost <= 0 else inf
+    """By which share a cost lies above a bound; 0 where that is noise."""
+    if cost <= bound * (1 + NOISE):
+        return 0.0
+    return cost / bound - 1 if bound > 0 else inf

@@ -3,38 +3,49 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from csv import DictWriter, reader
 from csv import Error as CsvError
-from dataclasses import asdict, fields
+from dataclasses import Field, asdict, fields
 from io import StringIO
 from math import inf, isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from satura.experiments.sweep import OPEN, Trial
 from satura.rewrite.errors import CallError, brief, file_errors
 from satura.rewrite.program.arguments import as_path
 from satura.rewrite.system.files import locked, open_regular, output_file
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
-    Row = TypeVar("Row", bound=DataclassInstance)
+class _Record(Protocol):
+    """A dataclass of texts, numbers from 0 on, and bools, that says what it is about."""
 
-
-class _HasKey(Protocol):
-    """A record that says what it is about."""
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def key(self) -> tuple[str, ...]: ...
 
+    @property
+    def content(self) -> str: ...
 
-Keyed = TypeVar("Keyed", bound=_HasKey)
+    @property
+    def outcome(self) -> tuple[float, ...]:
+        """What comes out once more where the same is done with the same content."""
 
-_KINDS: Mapping[str, Callable[[str], object]] = {
-    "str": str, "int": int, "float": float, "bool": {"True": True, "False": False}.__getitem__,
-}  # fmt: skip
+    @property
+    def contradiction(self) -> str:
+        """Which of its numbers contradict each other; empty where none do."""
+
+
+Row = TypeVar("Row", bound=_Record)
+
+_KINDS: Mapping[str, tuple[Callable[[str], object], str]] = {
+    "str": (str, "a text"),
+    "int": (int, "a whole number"),
+    "float": (float, "a number"),
+    "bool": ({"True": True, "False": False}.__getitem__, "True or False"),
+}
 _ANY_TEXT = "surrogateescape"  # names of files may be of any bytes
 
 
@@ -74,7 +85,7 @@ def update_rows(
         write_rows(path, kind, change(read_rows(path, kind) if file.is_file() else []))
 
 
-def others(rows: Sequence[Keyed], found: Sequence[Keyed]) -> list[Keyed]:
+def others(rows: Sequence[Row], found: Sequence[Row]) -> list[Row]:
     """Those of some rows that nothing found is about: not asked for, or not done yet."""
     keys = {each.key for each in found}
     return [each for each in rows if each.key not in keys]
@@ -83,34 +94,83 @@ def others(rows: Sequence[Keyed], found: Sequence[Keyed]) -> list[Keyed]:
 def read_rows(path: str | Path, kind: type[Row]) -> list[Row]:
     """The records of a CSV that `write_rows` wrote, none of an empty file.
 
-    Raises CallError for a file with another header or other rows, however few, for a number that is
-    not finite, and FileError where there is none.
+    Blank lines, and the mark that Excel puts before the header, say nothing.
+
+    Raises CallError for a file with another header, with the number of a line that is damaged, has
+    impossible numbers or contradicts an earlier one, and FileError where there is no file.
     """
-    columns = fields(kind)
-    kinds = [_KINDS[str(each.type)] for each in columns]
     with file_errors("open", path), open_regular(as_path(path)) as file:
-        content = file.read()
-    if not content:
+        text = file.read().decode("utf-8-sig", errors=_ANY_TEXT)
+    if not text:
         return []
-    rows = reader(StringIO(content.decode(errors=_ANY_TEXT), newline=""), strict=True)
-    found = []
+    lines = _lines(path, text)
+    if next(lines)[1] != [each.name for each in fields(kind)]:
+        raise CallError(
+            f"{path} is not a file of {kind.__name__.lower()}s, which begins with their header:"
+            " name another one"
+        )
+    found: dict[tuple[object, ...], tuple[int, Row]] = {}
+    rows = []
+    for number, values in lines:
+        try:
+            row = _row(kind, values)
+            first, same = found.setdefault((row.key, row.content), (number, row))
+            if same.outcome != row.outcome:
+                raise _WrongError(f"it says something else of what line {first} is about")
+        except _WrongError as error:
+            raise _wrong_line(path, number, str(error)) from None
+        rows.append(row)
+    return rows
+
+
+class _WrongError(ValueError):
+    """Says what is wrong with a line."""
+
+
+def _wrong_line(path: str | Path, number: int, wrong: str) -> CallError:
+    return CallError(f"{path}, line {number}: {wrong}; remove the line")
+
+
+def _lines(path: str | Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """The values of each line that is not blank, but for the first, with the line's number."""
+    values = reader(StringIO(text, newline=""), strict=True)
+    number = 1
     try:
-        if next(rows) == [each.name for each in columns]:
-            for row in rows:
-                values = [make(value) for make, value in zip(kinds, row, strict=True)]
-                for column, value in zip(columns, values, strict=True):
-                    if not _is_possible(value, column.metadata):
-                        raise CallError(
-                            f"{path}, line {rows.line_num}: {column.name} is {value}, which is not"
-                            " a finite number: remove the line"
-                        )
-                found.append(kind(*values))
-            return found
-    except (KeyError, ValueError, CsvError):
-        pass  # as for another header
-    raise CallError(f"{path} is not a file of {kind.__name__.lower()}s: write to another one")
+        for line in values:
+            if number == 1 or any(map(str.strip, line)):
+                yield number, line
+            number = values.line_num + 1
+    except CsvError as error:
+        if number == 1:
+            yield 1, []  # as for another header
+        raise _wrong_line(path, number, f"it cannot be read as CSV ({error})") from None
 
 
-def _is_possible(value: object, about: Mapping[str, object]) -> bool:
-    """Whether a value can stand in a column: no number but one that is `OPEN` is infinite."""
-    return not isinstance(value, float) or isfinite(value) or (value == inf and about == OPEN)
+def _row(kind: type[Row], values: Sequence[str]) -> Row:
+    """The record that some values are. Raises _WrongError."""
+    columns = fields(kind)
+    if len(values) != len(columns):
+        raise _WrongError(f"it has {len(values)} values, not {len(columns)}")
+    row = kind(*map(_value, columns, values))
+    if row.contradiction:
+        raise _WrongError(row.contradiction)
+    return row
+
+
+def _value(column: Field[object], text: str) -> object:
+    """The value that stands in a column. Raises _WrongError."""
+    make, what = _KINDS[str(column.type)]
+    try:
+        value = make(text)
+    except (KeyError, ValueError):
+        raise _WrongError(f"{column.name} is {brief(text)}, not {what}") from None
+    if isinstance(value, float) and not (isfinite(value) or _may_be(value, column)):
+        raise _WrongError(f"{column.name} is {value}, which is not a finite number")
+    if isinstance(value, int | float) and value < 0:
+        raise _WrongError(f"{column.name} is {value}, which is below 0")
+    return value
+
+
+def _may_be(value: float, column: Field[object]) -> bool:
+    """Whether the column is `OPEN`, and the value above all numbers."""
+    return value == inf and column.metadata == OPEN

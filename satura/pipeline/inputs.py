@@ -109,7 +109,10 @@ def independent_sizes(
         if name not in equal:
             found[name] = sizes[name]  # unknown, as is said where it is used
         elif (size := evaluate(equal[name], full)) != sizes[name]:
-            raise CallError(f"size {name!r} is {equal[name]}, here {size} and not {sizes[name]}")
+            raise CallError(
+                f"random inputs take {name} = {equal[name]}, here {size} and not {sizes[name]};"
+                " arrays of other sizes are given by `satura run --inputs`"
+            )
     return found
 
 

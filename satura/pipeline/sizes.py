@@ -61,14 +61,16 @@ def middles(dims: Dims | None) -> dict[str, int]:
         limits = [number for each in ends if (number := as_number(each)) is not None]
         if not len(limits) == len(ends) == 2:
             raise CallError(
-                f"dims[{name!r}] must be a size or a range (low, high), not {brief(given)}"
+                f"the typical size of {name!r} must be a size or a range (low, high), not"
+                f" {brief(given)}"
             )
         low, high = limits
         is_range = isinstance(given, tuple)
         if not (0 if is_range else 1) <= low <= high <= 2**LARGEST or not high:
             order = ", ranges from 0, the lower first" if is_range else ""
             raise CallError(
-                f"dims[{name!r}] is {brief(given)}; sizes are from 1 to 2**{LARGEST}{order}"
+                f"the typical size of {name!r} is {brief(given)}; such sizes are from 1 to"
+                f" 2**{LARGEST}{order}"
             )
         found[name] = low if low == high else isqrt(max(1, low) * high)
     return found
