@@ -9,8 +9,21 @@ from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.dims import Dim, symbols_of
 from satura.rewrite.types.size_condition import SizeCondition
 
+TYPICAL = (16, 64, 256, 1024, 4096)
+SMALL = (1, 2, 3, 5, 7, 4, 8, 12)
 _DOUBLINGS = 20
 _Sizes = dict[str, int]
+
+
+def samples(names: Set[str], numbers: Sequence[int] = TYPICAL) -> list[_Sizes]:
+    """Sizes to look at: each number for all of them, and then another one for each."""
+    ordered, count = sorted(names), len(numbers)
+    same = [dict.fromkeys(ordered, number) for number in numbers]
+    mixed = [
+        {name: numbers[(first + at) % count] for at, name in enumerate(ordered)}
+        for first in range(count if len(ordered) > 1 else 0)
+    ]
+    return same + mixed
 
 
 def allowed_sizes(conditions: Sequence[SizeCondition], names: Set[str], usual: int) -> _Sizes:
