@@ -22,7 +22,7 @@ from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
-from satura.rewrite.types.typical import allowed_sizes, representative
+from satura.rewrite.types.typical import allowed_sizes, representative, running_sizes
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,19 @@ class Program:
 
     @cached_property
     def typical(self) -> dict[str, int]:
-        """A size for each symbol: what costs count, or others that all conditions allow."""
-        return allowed_sizes(self.conditions, self.symbols, representative(symbol("usual")))
+        """A size for each symbol: what costs count, or others at which the program runs."""
+        return self.typical_beside({})
+
+    def typical_beside(self, given: Mapping[str, int]) -> dict[str, int]:
+        """As `typical`, beside sizes that are `given`."""
+        conditions = self.conditions
+        usual = allowed_sizes(conditions, self.symbols, representative(symbol("usual")))
+        first = {name: given.get(name, size) for name, size in usual.items()}
+
+        def runs(sizes: Mapping[str, int]) -> bool:
+            return all(each.holds(sizes) for each in conditions) and self.runs_at(sizes)
+
+        return running_sizes(first, self.symbols - given.keys(), runs) or first
 
     def where(self, conditions: tuple[SizeCondition, ...]) -> Program:
         """The program for calls that fulfil `conditions`: its first input says so."""

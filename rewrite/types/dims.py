@@ -261,6 +261,16 @@ def exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
     return cast(SymbolicDim, asked).exact_quotient(numerator, denominator)
 
 
+def root(dim: Dim) -> tuple[str, int] | None:
+    """The only size in `dim`, and its positive value for which that is 0; None where there is none,
+    or not as easily found."""
+    match monomials_of(dim):
+        case [((str() as name,), factor), *rest] if not any(monomial for monomial, _ in rest):
+            number = -sum(constant for _, constant in rest)
+            return (name, number // factor) if number % factor == 0 < number // factor else None
+    return None
+
+
 def _even_share(numerator: int, denominator: int) -> int | None:
     """The quotient where it comes out even: of sizes that are traced, for all sizes."""
     above, below = expression(numerator), expression(denominator)
