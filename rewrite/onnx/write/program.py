@@ -30,7 +30,11 @@ from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
 
 IR_VERSION = 10
-_KNOWN_WELL = 18  # onnxruntime has slow kernels of newer AveragePools
+_OLDER = (
+    18,
+    19,
+    20,
+)  # onnxruntime has slow kernels of newer AveragePools, and refuses int8 QDQ of 21
 
 EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
     "unary": elementwise.unary,
@@ -75,8 +79,10 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     names = _Names(program, emit, versions[""])
     outputs = {name: emit.ready(names.of(index)) for name, index in program.outputs}
     types = {f"tensor({TensorProto.DataType.Name(code).lower()})" for code in _codes(program)}
-    if all(is_one_of(node, _KNOWN_WELL, versions[""], types) for node in emit.nodes):
-        versions[""] = _KNOWN_WELL
+    for older in _OLDER:
+        if all(is_one_of(node, older, versions[""], types) for node in emit.nodes):
+            versions[""] = older
+            break
     graph = helper.make_graph(
         _with_outputs(emit.nodes, outputs, {program.nodes[at].input_name for at in program.inputs}),
         "satura",
