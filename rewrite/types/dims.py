@@ -261,13 +261,11 @@ def exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
     return cast(SymbolicDim, asked).exact_quotient(numerator, denominator)
 
 
-def root(dim: Dim) -> tuple[str, int] | None:
-    """The only size in `dim`, and its positive value for which that is 0; None where there is none,
-    or not as easily found."""
+def root(dim: Dim, number: Dim) -> tuple[str, int] | None:
+    """The size of which `dim` is a multiple, and what it is where that is a positive `number`."""
     match monomials_of(dim):
-        case [((str() as name,), factor), *rest] if not any(monomial for monomial, _ in rest):
-            number = -sum(constant for _, constant in rest)
-            return (name, number // factor) if number % factor == 0 < number // factor else None
+        case [((str() as name,), factor)] if isinstance(number, int) and factor > 1:
+            return (name, number // factor) if number % factor == 0 < number else None
     return None
 
 

@@ -139,8 +139,8 @@ class Tensors(Builder):
             factor = exact_quotient(one, two)
             if isinstance(factor, SymbolicDim) and factor.name is not None:
                 raise self._same(factor.name, 1, may_broadcast)
-        if (only := root(dim - other)) is not None:
-            raise self._same(*only, may_broadcast)
+            if (multiple := root(one, two)) is not None:
+                raise self._same(*multiple, may_broadcast)
         if may_broadcast and not is_equal_wherever_it_runs(dim, other):
             self.taken[SizeCondition(dim, other, "=", self.place)] = None
         self._need(dim, "=", other)
