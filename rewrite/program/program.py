@@ -19,7 +19,7 @@ from satura.rewrite.types.attributes import (
     is_open,
 )
 from satura.rewrite.types.constant import Constant, Scalar
-from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.dims import Dim, symbol
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 from satura.rewrite.types.typical import allowed_sizes, representative, running_sizes
@@ -68,7 +68,8 @@ class Program:
     `program.python()` can be pasted. `written` is what ONNX files have in its place: the same
     outputs, with nodes of the model as host calls where these are cheaper for a runtime. `taken`
     are sizes that a node of the model has taken for equal, and that would broadcast where they are
-    not: the program is for other calls than the model then.
+    not: the program is for other calls than the model then. `labels` are what the model calls
+    extents that are computed from sizes.
     """
 
     nodes: tuple[Node, ...]
@@ -76,6 +77,7 @@ class Program:
     outputs: tuple[tuple[str, int], ...]
     written: Program | None = field(default=None, compare=False, repr=False)
     taken: tuple[SizeCondition, ...] = field(default=(), compare=False, repr=False)
+    labels: Mapping[Dim, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def output_nodes(self) -> tuple[int, ...]:

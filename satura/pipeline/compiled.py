@@ -104,8 +104,10 @@ class Compiled(Runnable):
     @property
     def program(self) -> Program:
         """The program that was extracted and compiled."""
-        program, taken = self.rewritten.schedule.program, self.source.taken
-        return replace(program, taken=taken) if taken else program
+        program, source = self.rewritten.schedule.program, self.source
+        if not source.taken and not source.labels:
+            return program
+        return replace(program, taken=source.taken, labels=source.labels)
 
     @property
     def report(self) -> Report:

@@ -73,6 +73,7 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     """
     if not program.outputs:
         raise UnsupportedError("the program has no outputs, and an ONNX model must have one")
+    labels = program.labels
     program = with_early_transposes(with_constants(program.written or program))
     emit = Emitter(program)
     versions = opsets(program)
@@ -86,8 +87,11 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     graph = helper.make_graph(
         _with_outputs(emit.nodes, outputs, {program.nodes[at].input_name for at in program.inputs}),
         "satura",
-        [_value(program, program.nodes[index].input_name, index) for index in program.inputs],
-        [_value(program, name, index) for name, index in program.outputs],
+        [
+            _value(program, program.nodes[index].input_name, index, labels)
+            for index in program.inputs
+        ],
+        [_value(program, name, index, labels) for name, index in program.outputs],
     )
     imports = [helper.make_opsetid(*pair) for pair in versions.items()]
     least = helper.find_min_ir_version_for(imports, ignore_unknown=True)
@@ -107,8 +111,8 @@ def _codes(program: Program) -> set[int]:
     return {ELEMENT_CODES[dtype] for dtype in used | {DType.BOOL, DType.I64, DType.F32}}
 
 
-def _value(program: Program, name: str, index: int) -> ValueInfoProto:
-    return helper.make_value_info(name, type_proto(program.nodes[index].type))
+def _value(program: Program, name: str, index: int, labels: Mapping[Dim, str]) -> ValueInfoProto:
+    return helper.make_value_info(name, type_proto(program.nodes[index].type, labels))
 
 
 class _Names:
