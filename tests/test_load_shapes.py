@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
@@ -424,3 +425,27 @@ def test_sizes_that_never_fit_are_asked_for() -> None:
     model = make_model(nodes, {"x": ("n",)}, constants, 18)
     with pytest.raises(ModelError, match=r"name yours, as in .* --dim n=6"):
         load(model)
+
+
+def test_extents_of_slices_are_not_negative_for_arithmetic(tmp_path: Path) -> None:
+    """Half of the positions of a table that is cut around its middle, as by relative positions."""
+    nodes = [
+        node("Shape", "x", "n", start=1, end=2), node("Sub", "middle n", "first"),
+        node("Add", "middle n", "more"), node("Sub", "more one", "last"),
+        node("Slice", "table first last axis", "part"), node("MatMul", "x part", "z"),
+        node("Shape", "z", "k", start=2, end=3), node("Div", "k two", "half"),
+        node("Add", "half one", "end"), node("Slice", "z zero end two"),
+    ]  # fmt: skip
+    table = np.random.default_rng(0).standard_normal((1, 4, 1999)).astype(np.float32)
+    numbers = {"middle": [1000], "one": [1], "two": [2], "zero": [0], "axis": [2]}
+    constants = {"table": table, **{name: np.array(value) for name, value in numbers.items()}}
+    model = make_model(nodes, {"x": ["b", "n", 4]}, constants)
+    satura.save(satura.optimize(model), tmp_path / "optimized.onnx")
+    satura.save(satura.load(model), tmp_path / "loaded.onnx")
+    compiled = satura.compile(model, threads=1)
+    for n in (1, 2, 5, 40):
+        given = {"x": random_input(2, n, 4)}
+        (wanted,) = run(model, given)
+        assert_close(compiled.run(given)["y"], wanted, 1e-5)
+        for name in ("optimized", "loaded"):
+            assert_close(run(onnx.load(tmp_path / f"{name}.onnx"), given)[0], wanted, 1e-5)

@@ -17,7 +17,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 import satura
 from satura.backend.plan import plans
 from satura.rewrite.errors import CallError, EqualSizesWarning, ModelError, ProgramError
-from satura.rewrite.onnx.lower.movement import clamped_bounds, slice_bounds
+from satura.rewrite.onnx.lower.slice_bounds import clamped_bounds, slice_bounds
 from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.clamps import largest, never_negative, smallest
 from satura.rewrite.types.dims import Dim, symbol

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
-from onnx import NodeProto, numpy_helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import satura
@@ -26,7 +28,7 @@ from satura.rewrite.types.attributes import BinaryFn, Padding
 from satura.rewrite.types.dims import static, symbol
 from satura.rewrite.types.tensor_type import COMPUTED, Array, DType
 from tests.onnx_cases import sample
-from tests.onnx_models import Typed, make_model, node
+from tests.onnx_models import Inputs, Typed, make_model, node
 from tests.onnxruntime_reference import WITHOUT_F64, assert_close, run, same, with_lossy_pools
 from tests.tiers import deep_but
 
@@ -692,3 +694,68 @@ def test_what_stands_between_transposes_is_done_without_them() -> None:
     program = build.program({"y": build.transpose(total, (1, 3, 0, 2))})
     assert "Transpose" not in {each.op_type for each in to_model(program).graph.node}
     check(program, arguments_of(program, special=False))
+
+
+@pytest.mark.parametrize("opset", [13, 21])
+@pytest.mark.parametrize("weights", ["f32", "f16"])
+def test_quantised_activations_are_of_an_opset_that_onnxruntime_runs(
+    opset: int, weights: str, tmp_path: Path
+) -> None:
+    """At its default level it refuses a Transpose of int8 QDQ in opset 21; nodes are there once."""
+    dtype = np.float16 if weights == "f16" else np.float32
+    marks = ("QuantizeLinear", "DequantizeLinear")
+    nodes = [
+        node("Cast", "x", "c", to=10 if weights == "f16" else 1),
+        *(node(mark, f"{x} scale zero", y) for mark, x, y in zip(marks, "cp", "pq", strict=True)),
+        node("Transpose", "c", "t", perm=[1, 0]),
+        *(node(mark, f"{x} scale zero", y) for mark, x, y in zip(marks, "tu", "uv", strict=True)),
+        node("MatMul", "q v"),
+    ]
+    constants = {"scale": np.array(0.03, dtype), "zero": np.array(0, np.int8)}
+    model = make_model(
+        nodes, {"x": (4, 8)}, constants, opset=max(opset, 19 if dtype != np.float32 else 0)
+    )
+    path = tmp_path / "out.onnx"
+    satura.save(satura.optimize(model), path)
+    (version,) = (each.version for each in onnx.load(path).opset_import)
+    assert version == (18 if weights == "f32" else 19)
+    given = {"x": values(DType.F32, (4, 8), special=False)}
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    assert_close(session.run(None, given)[0], run(model, given)[0], 1e-3)
+    counts = Counter(each.op_type for each in onnx.load(path).graph.node)
+    assert counts["QuantizeLinear"] == counts["DequantizeLinear"] == 1
+
+
+def test_declared_names_of_extents_are_kept(tmp_path: Path) -> None:
+    """Where a name is that of one extent, which is computed from sizes."""
+    nodes = [
+        node("Concat", "past x", "joined", axis=1), node("Relu", "joined", "frames"),
+        node("Concat", "x x x x", "fourth", axis=1),
+        node("Concat", "x x", "twice", axis=1), node("Concat", "x x x", "thrice", axis=1),
+    ]  # fmt: skip
+    inputs: Inputs = {"past": ["b", "old", 8], "x": ["b", "new", 8]}
+    declared: dict[str, list[str | int | None]] = {
+        "joined": ["b", "old + new", 8], "frames": ["b", "length", 8],
+        "twice": ["b", "doubled", 8], "thrice": ["b", "length", 8], "fourth": ["b", "new", 8],
+    }  # fmt: skip
+    model = make_model(nodes, inputs, outputs=tuple(declared))
+    for output, dims in zip(model.graph.output, declared.values(), strict=True):
+        output.CopyFrom(helper.make_tensor_value_info(output.name, TensorProto.FLOAT, dims))
+    programs = (
+        satura.load(model),
+        satura.optimize(model),
+        satura.compile(model, threads=1).program,
+    )
+    for program in programs:
+        satura.save(program, tmp_path / "out.onnx")
+        graph = onnx.load(tmp_path / "out.onnx").graph
+        found = {x.name: _dims(x) for x in graph.output}
+        assert found["joined"] == ["b", "old + new", 8] and found["frames"][1] == "old + new"
+        assert found["twice"][1] == "doubled", "a name of its own"
+        assert found["thrice"][1] == "3*new", "a name of two"
+        assert found["fourth"][1] == "4*new", "the name of a size"
+        assert [_dims(x) for x in graph.input] == [["b", "old", 8], ["b", "new", 8]]
+
+
+def _dims(value: onnx.ValueInfoProto) -> list[str | int]:
+    return [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
+from onnx import ModelProto
 
 import satura
 from satura.pipeline.inputs import parse_sizes, random_inputs_of
@@ -15,7 +18,8 @@ from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
-from tests.onnx_models import make_model, node
+from tests.onnx_models import Inputs, make_model, node, random_input
+from tests.onnxruntime_reference import assert_close, run
 
 
 def doubled() -> Program:
@@ -96,3 +100,56 @@ def test_sizes_are_remembered_apart_and_others_run(
     for shape in ((1, 5), (3, 2000), (2, 100)):
         x = np.ones(shape, np.float32)
         np.testing.assert_array_equal(first(x), 2 * x)
+
+
+def waveform() -> ModelProto:
+    """Strided convolutions, which 64 samples are too few for."""
+    nodes = [node("Conv", "x w", "a", strides=[5]), node("Conv", "a v", "b", strides=[4])]
+    nodes += [node("Conv", "b v", "c", strides=[4]), node("Conv", "c v", strides=[4])]
+    weights = {"w": np.ones((2, 1, 10), np.float32), "v": np.ones((2, 2, 3), np.float32)}
+    return make_model(nodes, {"x": ["batch", 1, "samples"]}, weights)
+
+
+def batch_in_groups() -> ModelProto:
+    """Weights for each element of a batch, as StyleGAN has them: their number is that of groups."""
+    nodes = [node("Reshape", "x flat", "a"), node("Reshape", "w many", "v")]
+    nodes += [node("Conv", "a v", "c", group=2), node("Reshape", "c apart")]
+    shapes = {"flat": [1, -1, 8, 8], "many": [-1, 4, 3, 3], "apart": [2, 4, 6, 6]}
+    inputs: Inputs = {"x": ["batch", 4, 8, 8], "w": ["batch", 4, 4, 3, 3]}
+    return make_model(nodes, inputs, {name: np.array(dims) for name, dims in shapes.items()})
+
+
+@pytest.mark.parametrize(
+    ("model", "dims", "expected"),
+    [
+        (waveform(), None, {"batch": 64, "samples": 256}),
+        (waveform(), {"batch": 1}, {"batch": 1, "samples": 256}),
+        (waveform(), {"samples": 16_000}, {"batch": 64, "samples": 16_000}),
+        (batch_in_groups(), None, {}),
+    ],
+)
+def test_typical_sizes_are_such_that_the_model_runs(
+    model: ModelProto, dims: Mapping[str, int] | None, expected: dict[str, int]
+) -> None:
+    """Costs and statistics are for the same ones."""
+    compiled = satura.compile(model, threads=1, dims=dims)
+    assert compiled.rewritten.typical == expected
+    others = {name: size for name, size in expected.items() if size != 64}
+    assert typical_sizes(compiled.source, dims) == others
+    assert compiled.statistics["flops"] > 0
+
+
+def test_what_runs_at_no_typical_size_says_so() -> None:
+    compiled = satura.compile(waveform(), threads=1, dims={"samples": 100, "batch": 1})
+    with pytest.raises(
+        CallError, match=r"where batch = 1, samples = 100, .* give typical ones, as"
+    ):
+        _ = compiled.statistics
+    assert compiled.run({"x": np.ones((1, 1, 600), np.float32)})["y"].shape[:2] == (1, 2)
+
+
+def test_saved_groups_are_for_the_batch_that_they_are_for(tmp_path: Path) -> None:
+    model, path = batch_in_groups(), tmp_path / "out.onnx"
+    satura.save(satura.optimize(model), path)
+    given = {"x": random_input(2, 4, 8, 8), "w": random_input(2, 4, 4, 3, 3)}
+    assert_close(run(onnx.load(path), given)[0], run(model, given)[0], 1e-5)

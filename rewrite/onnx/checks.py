@@ -18,6 +18,8 @@ from satura.rewrite.errors import ModelError, ProgramError, UnsupportedError
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.types import dtype_of, element_name
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import MOST_AXES, TensorType
 
 OLDEST_OPSET = 7
@@ -109,6 +111,29 @@ def check_declared_type(output: ValueInfoProto, found: TensorType) -> None:
         raise ModelError(
             f"output '{output.name}' is declared as {_describe(output)}, but computed is {found}"
         )
+
+
+def declared_names(values: Iterable[ValueInfoProto], program: Program) -> dict[Dim, str]:
+    """What a model calls the extents of its inputs and outputs that are computed from sizes.
+
+    A name that it has for several of them, or for a size, is none of theirs.
+    """
+    types = {program.nodes[at].input_name: program.nodes[at].type for at in program.inputs}
+    types |= {name: program.nodes[at].type for name, at in program.outputs}
+    meant: dict[str, set[Dim]] = {}
+    for value in values:
+        declared = value.type.tensor_type.shape.dim
+        found = types[value.name].shape if value.name in types else ()
+        for dim, extent in zip(declared, found, strict=False):
+            if dim.dim_param and not dim.dim_param.startswith("unk__"):  # ONNX's own
+                meant.setdefault(dim.dim_param, set()).add(extent)
+    names: dict[Dim, str] = {}
+    for name, dims in meant.items():
+        (dim, *others) = dims
+        is_computed = isinstance(dim, SymbolicDim) and dim.name is None
+        if is_computed and not others and name not in program.symbols:
+            names.setdefault(dim, name)
+    return names
 
 
 def _describe(value: ValueInfoProto) -> str:

@@ -8,9 +8,10 @@ from contextlib import contextmanager, nullcontext
 from onnx import GraphProto
 
 from satura.rewrite.errors import ModelError, UnsupportedError
+from satura.rewrite.onnx.lower.broadcasting import fits, simplest
 from satura.rewrite.onnx.lower.context import Context, UnknownValue
 from satura.rewrite.onnx.lower.sequences import tensors_of
-from satura.rewrite.onnx.lower.tensors import Tensors, fits, simplest
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import label
 from satura.rewrite.types.dims import Dim, SymbolicDim

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from onnx import FunctionProto, GraphProto, NodeProto
 
@@ -14,6 +15,7 @@ from satura.rewrite.onnx.checks import (
     check_declared_type,
     check_size,
     checked_opset,
+    declared_names,
     opset_versions,
 )
 from satura.rewrite.onnx.control_flow import Body, LongRepetition, control_flow
@@ -109,7 +111,7 @@ class Importer:
         if self.build.conditions:
             program = program.where(tuple(self.build.conditions.values()))
         warn_of_host_calls(program, self.host_calls)
-        return program
+        return replace(program, labels=declared_names((*graph.input, *graph.output), program))
 
     def names(self, program: Program) -> dict[int, str]:
         """Per node of the program that was built last the ONNX node that it was made for."""

@@ -58,18 +58,20 @@ def is_one_of(node: NodeProto, old: int, new: int, types: Set[str]) -> bool:
     one, two = (defs.get_schema(node.op_type, opset, "") for opset in (old, new))
     if one.since_version == two.since_version:
         return True
-    before, after = (
-        {name for each in schema.type_constraints for name in each.allowed_type_strs}
-        for schema in (one, two)
-    )
     return (
-        not (after - before) & types
+        not (_types(two) - _types(one)) & types
         and len(node.input) <= len(one.inputs)
         and all(
             each.name in one.attributes and each.s == one.attributes[each.name].default_value.s
             for each in node.attribute
         )
     )
+
+
+def _types(schema: defs.OpSchema) -> set[str]:
+    """The element types that a node may have to do with: some inputs have a type of their own."""
+    own = {each.type_str for each in (*schema.inputs, *schema.outputs)}
+    return own.union(*(each.allowed_type_strs for each in schema.type_constraints))
 
 
 def translated(node: NodeProto, opset: int) -> tuple[list[AttributeProto], dict[int, Constant]]:

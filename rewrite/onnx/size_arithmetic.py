@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor, lcm, trunc
 
 import numpy as np
 
-from satura.rewrite.types.clamps import is_positive, largest, smallest
+from satura.rewrite.types.clamps import is_positive, largest, never_negative, smallest
 from satura.rewrite.types.dims import (
     Dim,
     SymbolicDim,
@@ -59,10 +59,13 @@ class Assumed:
 
 
 class Arithmetic:
-    """Functions of elements. What sizes decide, and no dim expresses, is as `assumed`, if it is."""
+    """Functions of elements. What sizes decide, and no dim expresses, is as `assumed`, if it is.
 
-    def __init__(self, assumed: Assumed | None = None) -> None:
-        self._assumed = assumed
+    None of the `extents` is negative: calls at which one would be are refused.
+    """
+
+    def __init__(self, assumed: Assumed | None = None, extents: Collection[Dim] = ()) -> None:
+        self._assumed, self._extents = assumed, extents
         self.unary: dict[str, Callable[..., Element]] = {
             "neg": _minus,
             "abs": lambda a: self.greatest_of(a, _minus(a)),
@@ -126,8 +129,10 @@ class Arithmetic:
 
     def is_natural(self, dim: Dim) -> bool:
         """Whether a dim is at least 0 at all sizes, or as is assumed."""
-        if known_at_least(dim, 0) or not isinstance(dim, SymbolicDim):
-            return known_at_least(dim, 0)
+        if not isinstance(dim, SymbolicDim):
+            return dim >= 0
+        if never_negative(dim, [*self._extents]):
+            return True
         if self._assumed is None:
             raise Undecided
         return self._assumed.is_natural(dim)

@@ -53,9 +53,9 @@ def dtype_of(code: int) -> DType:
     return ELEMENT_TYPES[code]
 
 
-def type_proto(type_: TensorType) -> TypeProto:
-    """`type_` for ONNX; a symbolic dim becomes a dim_param."""
-    shape = [shown_dim(dim) for dim in type_.shape]
+def type_proto(type_: TensorType, labels: Mapping[Dim, str] = {}) -> TypeProto:
+    """`type_` for ONNX; a symbolic dim becomes a dim_param, of its name in `labels` if any."""
+    shape = [labels.get(dim, shown_dim(dim)) for dim in type_.shape]
     return helper.make_tensor_type_proto(ELEMENT_CODES[type_.dtype], shape)
 
 

@@ -39,7 +39,7 @@ from satura.rewrite.types.attributes import (
     Shape,
     UnaryFn,
 )
-from satura.rewrite.types.dims import SymbolicDim, monomials_of, static, symbol
+from satura.rewrite.types.dims import Dim, SymbolicDim, monomials_of, static, symbol
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import DType, TensorType
 
@@ -47,7 +47,6 @@ MAX_INTEGERS = 1024
 MAX_FLOATS = 16
 _MOST_TIMES = 1 << 16  # of a size that 32 bits hold as many times
 _EXACT = 1 << 24  # f32 holds all integers up to it
-_FOR_ALL = Arithmetic()  # of all sizes
 
 Known = np.ndarray[tuple[int, ...], np.dtype[np.object_]]
 
@@ -62,6 +61,8 @@ class Values:
         self._build = build
         self.asks, self._data = asks, data
         self._known: list[Known | None] = []
+        self._extents: dict[Dim, None] = {}
+        self._for_all_sizes = Arithmetic(extents=self._extents.keys())
 
     def of(self, index: int) -> Known | None:
         """The value of node `index` for all sizes, or None."""
@@ -132,7 +133,7 @@ class Values:
                 cone |= fresh
                 pending += fresh
         assumed = Assumed(self._build.at_likely_sizes)
-        arithmetic = Arithmetic(assumed)
+        arithmetic = Arithmetic(assumed, self._extents.keys())
         found: dict[int, Known] = {}
         for position in sorted(cone):
             known = self._symbolic(position)
@@ -161,13 +162,15 @@ class Values:
         if node.op.name == "extent":
             shape = node.attributes[0]
             assert isinstance(shape, Shape)
+            self._extents |= dict.fromkeys(shape.dims)
             return _objects(shape.dims, ())
         operands = [self._known[index] for index in node.operands]
         known = [value for value in operands if value is not None]
         if len(known) != len(operands) or _is_long_mask(node, known):
             return None
+        every = self._for_all_sizes
         try:
-            return _round_to(node.type.dtype, _apply(node, known), _FOR_ALL)
+            return _round_to(node.type.dtype, _apply(node, known, every), every)
         except (Undecided, CallError, ProgramError):
             return self._computed(node, known)
 
@@ -205,7 +208,7 @@ def _objects(elements: Iterable[object], shape: tuple[int, ...]) -> Known:
     return result
 
 
-def _apply(node: Node, known: list[Known], arithmetic: Arithmetic = _FOR_ALL) -> Known:
+def _apply(node: Node, known: list[Known], arithmetic: Arithmetic) -> Known:
     attribute = node.attributes[0] if node.attributes else None
     if node.op.name in ("transpose", "reshape", "broadcast", "slice", "concat", "pad", "iota"):
         result = np.asarray(node.op.reference(*known, *node.attributes))

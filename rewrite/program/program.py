@@ -19,10 +19,10 @@ from satura.rewrite.types.attributes import (
     is_open,
 )
 from satura.rewrite.types.constant import Constant, Scalar
-from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.dims import Dim, symbol
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
-from satura.rewrite.types.typical import allowed_sizes, representative
+from satura.rewrite.types.typical import allowed_sizes, representative, running_sizes
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,8 @@ class Program:
     `program.python()` can be pasted. `written` is what ONNX files have in its place: the same
     outputs, with nodes of the model as host calls where these are cheaper for a runtime. `taken`
     are sizes that a node of the model has taken for equal, and that would broadcast where they are
-    not: the program is for other calls than the model then.
+    not: the program is for other calls than the model then. `labels` are what the model calls
+    extents that are computed from sizes.
     """
 
     nodes: tuple[Node, ...]
@@ -76,6 +77,7 @@ class Program:
     outputs: tuple[tuple[str, int], ...]
     written: Program | None = field(default=None, compare=False, repr=False)
     taken: tuple[SizeCondition, ...] = field(default=(), compare=False, repr=False)
+    labels: Mapping[Dim, str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def output_nodes(self) -> tuple[int, ...]:
@@ -162,8 +164,19 @@ class Program:
 
     @cached_property
     def typical(self) -> dict[str, int]:
-        """A size for each symbol: what costs count, or others that all conditions allow."""
-        return allowed_sizes(self.conditions, self.symbols, representative(symbol("usual")))
+        """A size for each symbol: what costs count, or others at which the program runs."""
+        return self.typical_beside({})
+
+    def typical_beside(self, given: Mapping[str, int]) -> dict[str, int]:
+        """As `typical`, beside sizes that are `given`."""
+        conditions = self.conditions
+        usual = allowed_sizes(conditions, self.symbols, representative(symbol("usual")))
+        first = {name: given.get(name, size) for name, size in usual.items()}
+
+        def runs(sizes: Mapping[str, int]) -> bool:
+            return all(each.holds(sizes) for each in conditions) and self.runs_at(sizes)
+
+        return running_sizes(first, self.symbols - given.keys(), runs) or first
 
     def where(self, conditions: tuple[SizeCondition, ...]) -> Program:
         """The program for calls that fulfil `conditions`: its first input says so."""

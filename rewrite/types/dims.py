@@ -261,6 +261,14 @@ def exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
     return cast(SymbolicDim, asked).exact_quotient(numerator, denominator)
 
 
+def root(dim: Dim, number: Dim) -> tuple[str, int] | None:
+    """The size of which `dim` is a multiple, and what it is where that is a positive `number`."""
+    match monomials_of(dim):
+        case [((str() as name,), factor)] if isinstance(number, int) and factor > 1:
+            return (name, number // factor) if number % factor == 0 < number else None
+    return None
+
+
 def _even_share(numerator: int, denominator: int) -> int | None:
     """The quotient where it comes out even: of sizes that are traced, for all sizes."""
     above, below = expression(numerator), expression(denominator)

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from itertools import chain
 
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.dims import Dim, symbols_of
 from satura.rewrite.types.size_condition import SizeCondition
 
+TYPICAL = (16, 64, 256, 1024, 4096)
+SMALL = (1, 2, 3, 5, 7, 4, 8, 12)
 _DOUBLINGS = 20
+_FEW = (1, 2, 3, 4, 6, 8, 12)
 _Sizes = dict[str, int]
+
+
+def samples(names: Set[str], numbers: Sequence[int] = TYPICAL) -> list[_Sizes]:
+    """Sizes to look at: each number for all of them, and then another one for each."""
+    ordered, count = sorted(names), len(numbers)
+    same = [dict.fromkeys(ordered, number) for number in numbers]
+    mixed = [
+        {name: numbers[(first + at) % count] for at, name in enumerate(ordered)}
+        for first in range(count if len(ordered) > 1 else 0)
+    ]
+    return same + mixed
 
 
 def allowed_sizes(conditions: Sequence[SizeCondition], names: Set[str], usual: int) -> _Sizes:
@@ -25,6 +40,18 @@ def allowed_sizes(conditions: Sequence[SizeCondition], names: Set[str], usual: i
     found = (sizes for sizes in same if not _failing(conditions, sizes))
     changed = (_changed(conditions, sizes) for sizes in same)
     return next(found, None) or next((sizes for sizes in changed if sizes), same[0])
+
+
+def running_sizes(
+    sizes: Mapping[str, int], names: Set[str], runs: Callable[[Mapping[str, int]], bool]
+) -> _Sizes | None:
+    """Sizes at which a program `runs`: these, else with more or less for one of `names`, or for all
+    of them; None where there are none among those that are tried."""
+    one = ({**sizes, name: sizes[name] << more} for more in range(1, 11) for name in sorted(names))
+    few = ({**sizes, name: size} for size in _FEW for name in sorted(names))
+    numbers = (*_FEW, 16, 32, *(64 << more for more in range(11)))
+    every = ({**sizes, **dict.fromkeys(names, size)} for size in numbers)
+    return next((each for each in chain([dict(sizes)], one, few, every) if runs(each)), None)
 
 
 def _failing(conditions: Collection[SizeCondition], sizes: Mapping[str, int]) -> int:

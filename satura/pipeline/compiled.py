@@ -19,6 +19,7 @@ from satura.rewrite.program.arguments import (
     check_flags,
     with_members,
 )
+from satura.rewrite.types.size_condition import sizes_text
 
 if TYPE_CHECKING:
     from satura.backend.plan.compiled import CompiledSchedule
@@ -103,8 +104,10 @@ class Compiled(Runnable):
     @property
     def program(self) -> Program:
         """The program that was extracted and compiled."""
-        program, taken = self.rewritten.schedule.program, self.source.taken
-        return replace(program, taken=taken) if taken else program
+        program, source = self.rewritten.schedule.program, self.source
+        if not source.taken and not source.labels:
+            return program
+        return replace(program, taken=source.taken, labels=source.labels)
 
     @property
     def report(self) -> Report:
@@ -118,10 +121,16 @@ class Compiled(Runnable):
 
     @cached_property
     def statistics(self) -> dict[str, int]:
-        """Counts and sizes, see `satura stats`; symbolic sizes count as 64 each."""
+        """Counts and sizes, see `satura stats`; symbolic sizes count as `dims` of `compile` say, or
+        as 64 each, or where the model does not run then as others at which it does.
+
+        Raises CallError where none are found.
+        """
         from satura.rewrite.extract.statistics import statistics
 
-        known = statistics(self.rewritten.schedule) | self._typical[1]
+        measured = self._typical[1]
+        schedule = self.rewritten.schedule.concrete(self.rewritten.typical)
+        known = statistics(schedule) | measured
         return {key: known.get(key, 0) for key in STATISTICS}
 
     @property
@@ -132,7 +141,15 @@ class Compiled(Runnable):
     @cached_property
     def _typical(self) -> tuple[dict[str, int], dict[str, int]]:
         """The executables, and what is measured, of the plan for typical sizes."""
-        plan, store = self._whole.plans.looked_at(self.source.typical)
+        sizes = self.rewritten.typical
+        try:
+            plan, store = self._whole.plans.looked_at(sizes)
+        except REFUSALS as error:
+            raise CallError(
+                f"the model does not run where {sizes_text(sizes)}, and no sizes were found at"
+                " which it does: give typical ones, as dims={'batch': 1} of satura.compile or"
+                f" --dim batch=1: {error}"
+            ) from error
         kernels = {kernel.name: kernel.dispatches for kernel in plan.executables}
         return kernels, {
             "executable-count": len(kernels),

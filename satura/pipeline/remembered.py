@@ -73,7 +73,7 @@ def rewrite_once(
     if found is not None and not (refusals and refusals(found[0])):
         warn_if_cut_short(cut_short(found[1], limits))
         warn_if_struck(found[1])
-        return Rewritten(program, *found, phases.seconds, is_remembered=True)
+        return Rewritten(program, *found, phases.seconds, is_remembered=True, dims=usual)
     import_whole("satura.pipeline.stages")  # a remembered result needs no e-graph
     from satura.pipeline.stages import search
     from satura.rewrite.egraph.prepared import forget_engines
@@ -83,7 +83,9 @@ def rewrite_once(
         forget_engines()  # their memory is that of weights that are packed next
     if key is not None:
         remember(key, made)
-    return Rewritten(program, made.schedule, made.report, made.phases)  # without its e-graph
+    return Rewritten(  # without its e-graph
+        program, made.schedule, made.report, made.phases, dims=usual
+    )
 
 
 def result_key(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from satura.rewrite.errors import LimitWarning, StruckWarning, warn_caller
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 class Rewritten:
     """The program as it was loaded, what is to run, and what the rules did for it.
 
-    Where it `is_remembered`, the rules did it in an earlier call, maybe of another process.
+    Where it `is_remembered`, the rules did it in an earlier call, maybe of another process. `dims`
+    are the typical sizes that it was made for, where any were given.
     """
 
     source: Program
@@ -26,6 +29,13 @@ class Rewritten:
     report: Report
     phases: dict[str, float]
     is_remembered: bool = False
+    dims: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def typical(self) -> dict[str, int]:
+        """A size for each symbol: what `dims` say, and others at which the program runs."""
+        given = {name: size for name, size in self.dims.items() if name in self.source.symbols}
+        return self.source.typical_beside(given) if given else self.source.typical
 
 
 def cut_short(report: Report, limits: Limits | None) -> str:

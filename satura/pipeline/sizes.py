@@ -10,7 +10,9 @@ from satura.pipeline.inputs import one_by_one, refuse_twice
 from satura.rewrite.errors import CallError, brief
 from satura.rewrite.program.arguments import as_number, check_named
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import open_sizes
+from satura.rewrite.types.typical import representative
 
 if TYPE_CHECKING:
     from satura.rewrite.onnx.files import ModelApart
@@ -22,12 +24,16 @@ LARGEST = 48  # binary digits of an address: no axis is longer
 
 
 def typical_sizes(program: Program, dims: Dims | None) -> dict[str, int]:
-    """The sizes of a program's symbols that `dims` say, one for each.
+    """The sizes of a program's symbols that `dims` say, one for each, and of others those at which
+    it runs, where it does not at the usual ones.
 
     A range says what to expect, and not what is allowed: calls outside are just as right. Raises
     CallError for what is neither size nor range.
     """
-    return {name: size for name, size in middles(dims).items() if name in program.symbols}
+    given = {name: size for name, size in middles(dims).items() if name in program.symbols}
+    usual = representative(symbol("usual"))
+    found = program.typical_beside(given) if given else program.typical
+    return given | {name: size for name, size in found.items() if size != usual}
 
 
 def check_sizes(names: Iterable[str], known: Set[str]) -> None:

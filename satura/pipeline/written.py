@@ -65,7 +65,7 @@ def rewrite_for_file(
     found = search(source, rule_set(rules), limits, phases, strict)
     made = found.schedule.program
     written = _Choice(made, source, calls, found.saturation).program() if calls else None
-    program = replace(made, written=written, taken=source.taken)
+    program = replace(made, written=written, taken=source.taken, labels=source.labels)
     return replace(found, schedule=replace(found.schedule, program=program))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import reduce
 
 from satura.rewrite.onnx.lower.arithmetic import Value
+from satura.rewrite.onnx.lower.broadcasting import fits
 from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
-from satura.rewrite.onnx.lower.tensors import fits
 from satura.rewrite.types.dims import Dim, SymbolicDim
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from satura.rewrite.onnx.lower.context import Context, Lowered, computed_wide, lowering
 from satura.rewrite.onnx.lower.geometry import Geometry, padded_geometry
-from satura.rewrite.onnx.lower.tensors import Tensors, common_shape
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import product
 
 
@@ -59,7 +59,7 @@ def matmul(build: Tensors, x: int, y: int) -> int:
             return build.matmul(x, y)
         flat = build.reshape(x, (product(rows[:-1]), rows[-1]))
         return build.reshape(build.matmul(flat, y), (*rows[:-1], columns[-1]))
-    batch = common_shape(rows[:-2], columns[:-2])
+    batch = build.common_shape(rows[:-2], columns[:-2])
     wide_x = build.expand(x, (*batch, *rows[-2:]))
     wide_y = build.expand(y, (*batch, *columns[-2:]))
     return build.matmul(wide_x, wide_y)

@@ -86,7 +86,7 @@ def _product(
     columns = [label for label in second if label not in first]
     extents = dict(zip(second, build.shape(y), strict=True))
     for label, dim in zip(first, build.shape(x), strict=True):
-        extents[label] = dim if extents.get(label, 1) == 1 else extents[label]
+        (extents[label],) = build.common_shape([dim], [extents.get(label, 1)])
     x = _as_matrices(build, x, first, batch, rows, inner, extents)
     y = _as_matrices(build, y, second, batch, inner, columns, extents)
     labels = (*batch, *rows, *columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from satura.rewrite.onnx.lower.arithmetic import Value
+from satura.rewrite.onnx.lower.broadcasting import may_be_equal
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.places import (
     Index,
@@ -15,7 +16,6 @@ from satura.rewrite.onnx.lower.places import (
     need_inside,
     up_to,
 )
-from satura.rewrite.onnx.lower.tensors import may_be_equal
 from satura.rewrite.types.dims import product
 from satura.rewrite.types.tensor_type import DType
 

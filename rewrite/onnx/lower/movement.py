@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from satura.rewrite.onnx.lower.broadcasting import may_be_equal
 from satura.rewrite.onnx.lower.context import Context, lowering
-from satura.rewrite.onnx.lower.tensors import common_shape, may_be_equal
-from satura.rewrite.types.clamps import largest, smallest
+from satura.rewrite.onnx.lower.slice_bounds import (
+    FAR,
+    clamped_bounds,
+    hold_at_typical_sizes,
+    slice_bounds,
+)
 from satura.rewrite.types.dims import (
     Dim,
     SymbolicDim,
     exact_quotient,
     known_at_least,
     product,
-    static,
 )
-
-_FAR = 2**31 - 1  # exporters write "to the end" as this or more
 
 
 @lowering("Transpose")
@@ -147,10 +149,10 @@ def unsqueeze(node: Context) -> int:
 def expand(node: Context) -> int:
     """NumPy broadcasting with a shape."""
     build, asked = node.build, node.extents(1)
-    target = common_shape(build.shape(node[0]), asked)
+    target = build.common_shape(build.shape(node[0]), asked)
     for dim, taken in zip(asked, target[len(target) - len(asked) :], strict=True):
         if dim != 1 and may_be_equal(dim, taken):
-            build.need_equal(dim, taken)  # else only the operand's extent would be looked at
+            build.need_broadcast(dim, taken)  # else only the operand's extent would be looked at
     return build.expand(node[0], target)
 
 
@@ -262,100 +264,16 @@ def slice_(node: Context) -> int:
         at = node.axis(axis, len(shape))
         if step == 0:
             raise node.wrong("a step is 0")
-        step = max(-_FAR, min(step, _FAR))
+        step = max(-FAR, min(step, FAR))
         first[at], sizes[at], natural = slice_bounds(shape[at], start, end, step)
         strides[at] = step
-        clamped = clamped_bounds(shape[at], start, end, step) if natural and build.clamps else None
+        is_clamped = natural and (build.clamps or not hold_at_typical_sizes(natural))
+        clamped = clamped_bounds(shape[at], start, end, step) if is_clamped else None
         if clamped is not None:
             (first[at], sizes[at]), natural = clamped, []
         for dim in natural:
             build.need_at_least(dim, 0)
     return build.slice(x, first, sizes, strides)
-
-
-def slice_bounds(extent: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim, list[Dim]]:
-    """First index and number of elements of extent[start:end:step], where others are not negative.
-
-    Those are what the clamps of open sizes come down to.
-    """
-    if all(isinstance(value, int) for value in (extent, start, end)):
-        # A backward slice that starts before the axis takes the first element, unlike Python's.
-        begin = max(static(start), -static(extent)) if step < 0 else start
-        covered = range(*slice(begin, end, step).indices(static(extent)))
-        return (covered.start if covered else 0), len(covered), []
-    reach, least = (extent, 0) if step > 0 else (extent - 1, -1)
-    low, low_inside = _bound(start, extent, reach, 0)
-    high, high_inside = _bound(end, extent, reach, least)
-    if step < 0 and isinstance(end, int) and end < -_FAR:
-        high, high_inside = -1, []
-    if step < 0 and high == reach:
-        return 0, 0, []  # wherever it starts
-    span = high - low if step > 0 else low - high
-    if known_at_least(-span, 0):
-        return low, 0, [*low_inside, *high_inside]
-    natural = [span] if low_inside or high_inside else []
-    return low, (span + (abs(step) - 1)) // abs(step), [*low_inside, *high_inside, *natural]
-
-
-def clamped_bounds(extent: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim] | None:
-    """First index and number of elements of extent[start:end:step] for all sizes.
-
-    None where that is not known: backwards, where a bound may count from either end, or where
-    two sizes are compared.
-    """
-    ends: list[Dim] = []
-    for value in (start, end):
-        if isinstance(value, int) and abs(value) >= _FAR:
-            value = extent if value > 0 else 0
-        if not known_at_least(value, 0) and not known_at_least(-value, 1):
-            return None
-        ends.append(value if known_at_least(value, 0) else value + extent)
-    begin, stop = ends
-    first, last = (_within(at, extent) for at in ends)
-    size: Dim | None = None
-    if first is not None and last is not None and known_at_least(stop - begin, 0):
-        size = last - first
-    elif known_at_least(begin - stop, 0) or known_at_least(-stop, 0):
-        size = 0
-    elif known_at_least(begin, 0) and known_at_least(extent - stop, 0):
-        size = largest(stop - begin, 0)
-    if step < 0 or first is None or size is None:
-        return None
-    return first, (size + (step - 1)) // step
-
-
-def _within(at: Dim, extent: Dim) -> Dim | None:
-    """A bound between 0 and `extent`; None where no dim is known to be that."""
-    if known_at_least(at, 0):
-        return smallest(at, extent)
-    return largest(at, 0) if known_at_least(extent - at, 0) else None
-
-
-def _bound(value: Dim, extent: Dim, reach: Dim, least: int) -> tuple[Dim, list[Dim]]:
-    """A slice's bound counted from 0, between `least` and `reach` where that can be told.
-
-    Else the second are not negative where it is. One that may be negative counts from the end if it
-    is never positive, as -m is, and else from the start.
-    """
-    if isinstance(value, int) and value >= _FAR:
-        return reach, []
-    at_0 = [] if known_at_least(reach, 0) else [reach]  # backwards, an axis has no first element
-    if isinstance(value, int) and value <= -_FAR:
-        return 0, at_0
-    needed: list[Dim] = []
-    if not known_at_least(value, 0):
-        is_from_end = known_at_least(-value, 0)
-        if not is_from_end:
-            needed = [value]
-        elif not known_at_least(-value, 1):
-            needed = [-value - 1]
-        value = value + extent if is_from_end else value
-    if known_at_least(value - reach, 0):
-        return reach, needed
-    if known_at_least(least - value, 0):
-        return least, [*needed, *at_0]
-    inside = [value - least, reach - value]
-    return value, [*needed, *(dim for dim in inside if not known_at_least(dim, 0))]
 
 
 @lowering("DepthToSpace")

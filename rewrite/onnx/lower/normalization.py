@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from satura.rewrite.onnx.lower.arithmetic import Value
+from satura.rewrite.onnx.lower.broadcasting import fits
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.reductions import with_axis
-from satura.rewrite.onnx.lower.tensors import fits
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.types.tensor_type import DType
 

@@ -7,9 +7,10 @@ from math import prod
 import numpy as np
 
 from satura.rewrite.onnx.lower.arithmetic import Value
+from satura.rewrite.onnx.lower.broadcasting import fits
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.places import inside
-from satura.rewrite.onnx.lower.tensors import Tensors, fits
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import Dim, product
 from satura.rewrite.types.tensor_type import DType
 

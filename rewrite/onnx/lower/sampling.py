@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from itertools import product
 
 from satura.rewrite.onnx.lower.arithmetic import Value
+from satura.rewrite.onnx.lower.broadcasting import fits
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.resampling import keys_far, keys_near
-from satura.rewrite.onnx.lower.tensors import Tensors, fits
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.dims import product as product_of
 from satura.rewrite.types.tensor_type import DType

@@ -8,6 +8,15 @@ from contextlib import contextmanager
 import numpy as np
 
 from satura.rewrite.errors import ProgramError
+from satura.rewrite.onnx.lower.broadcasting import (
+    common_shape,
+    fits,
+    is_equal_wherever_it_runs,
+    is_one_wherever_it_runs,
+    is_single,
+    may_be_equal,
+    simplest,
+)
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.at_sizes import evaluate, substitute
 from satura.rewrite.types.attributes import Padding, Window
@@ -18,6 +27,7 @@ from satura.rewrite.types.dims import (
     exact_quotient,
     known_at_least,
     product,
+    root,
     symbol,
     symbols_of,
 )
@@ -129,9 +139,22 @@ class Tensors(Builder):
             factor = exact_quotient(one, two)
             if isinstance(factor, SymbolicDim) and factor.name is not None:
                 raise self._same(factor.name, 1, may_broadcast)
-        if may_broadcast:
+            if (multiple := root(one, two)) is not None:
+                raise self._same(*multiple, may_broadcast)
+        if may_broadcast and not is_equal_wherever_it_runs(dim, other):
             self.taken[SizeCondition(dim, other, "=", self.place)] = None
         self._need(dim, "=", other)
+
+    def need_broadcast(self, dim: Dim, to: Dim) -> Dim:
+        """Take an extent that is broadcast for equal, or for 1 where it is that at most sizes; what
+        it is taken for."""
+        if not is_single(dim, to, self.likely):
+            self.need_equal(dim, to, may_broadcast=True)
+            return to
+        self.need_equal(dim, 1)
+        if not is_one_wherever_it_runs(dim, to):
+            self.taken[SizeCondition(dim, 1, "=", self.place)] = None
+        return 1
 
     def _same(self, name: str, dim: Dim, may_broadcast: bool) -> SameSize:
         return SameSize(name, dim, self.place, may_broadcast, self.where is None)
@@ -194,12 +217,17 @@ class Tensors(Builder):
         return evaluate(dim, sizes)
 
     def _fitted(self, x: int, shape: Sequence[Dim], may_broadcast: bool = False) -> int:
-        """x cut to the extents of `shape` that its own may be equal to: nothing is cut in calls."""
+        """x cut to the extents of `shape` that its own may be equal to, or to 1 where it is that at
+        most sizes, and `may_broadcast`: nothing is cut in calls."""
         sizes = list(self.shape(x))
         for axis, (own, dim) in enumerate(zip(sizes, shape, strict=True)):
-            if own != 1 and may_be_equal(own, dim):
+            if own == 1 or not may_be_equal(own, dim):
+                continue
+            if may_broadcast:
+                sizes[axis] = self.need_broadcast(own, dim)
+            else:
                 sizes[axis] = dim
-                self.need_equal(own, dim, may_broadcast)
+                self.need_equal(own, dim)
         if tuple(sizes) == self.shape(x):
             return x
         return self.slice(x, [0] * len(sizes), sizes)
@@ -299,9 +327,13 @@ class Tensors(Builder):
         line[axis] = self.shape(x)[0]
         return self.expand(self.reshape(x, line), shape)
 
+    def common_shape(self, *shapes: Sequence[Dim]) -> tuple[Dim, ...]:
+        """The shape that all `shapes` broadcast to by NumPy's rule, see the function."""
+        return common_shape(*shapes, likely=self.likely)
+
     def aligned(self, *operands: int) -> list[int]:
         """The operands broadcast to their common shape."""
-        shape = common_shape(*(self.shape(x) for x in operands))
+        shape = self.common_shape(*(self.shape(x) for x in operands))
         return [self.expand(x, shape) for x in operands]
 
     def apply(self, f: str, x: int, y: int) -> int:
@@ -357,38 +389,3 @@ def _cut(amount: Dim) -> Dim:
 
 def _at_least_zero(amount: Dim) -> Dim:
     return 0 if known_at_least(-amount, 0) else amount
-
-
-def common_shape(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
-    """The shape that all `shapes` broadcast to by NumPy's rule.
-
-    Extents that may be equal are taken for equal. Raises ProgramError where they do not broadcast.
-    """
-    rank = max(map(len, shapes))
-    result: list[Dim] = [1] * rank
-    for shape in shapes:
-        for axis, dim in enumerate(shape, rank - len(shape)):
-            if result[axis] == 1:
-                result[axis] = dim
-            elif may_be_equal(dim, result[axis]) and dim != 1:
-                result[axis] = simplest([result[axis], dim])
-            elif dim not in (1, result[axis]):
-                shown = " and ".join(f"[{', '.join(map(str, shape))}]" for shape in shapes)
-                raise ProgramError(f"{shown} do not broadcast: {result[axis]} against {dim}")
-    return tuple(result)
-
-
-def may_be_equal(dim: Dim, other: Dim) -> bool:
-    """Whether two different extents are equal for some sizes, as far as can be told."""
-    return dim != other and isinstance(dim - other, SymbolicDim)
-
-
-def fits(shape: Sequence[Dim], other: Sequence[Dim]) -> bool:
-    """Whether two shapes are equal for some sizes, as far as can be told."""
-    pairs = zip(shape, other, strict=False)
-    return len(shape) == len(other) and all(a == b or may_be_equal(a, b) for a, b in pairs)
-
-
-def simplest(dims: Sequence[Dim]) -> Dim:
-    """The dim with the shortest text, a number before all sizes."""
-    return min(dims, key=lambda dim: (isinstance(dim, SymbolicDim), len(str(dim))))

@@ -85,6 +85,7 @@ class Emitter:
         self._numbers = count()
         self._interned: dict[ConstantKey, str] = {}
         self._written: dict[tuple[str, ...], str] = {}
+        self._equal: dict[bytes, str] = {}
         self._turned: dict[str, tuple[str, tuple[int, ...]]] = {}
         self._transposed: set[str] = set()
         self._sources: dict[str, tuple[str, int]] = {}
@@ -111,12 +112,16 @@ class Emitter:
     def _appended(
         self, op_type: str, operands: Sequence[str], attributes: Mapping[str, object]
     ) -> str:
-        result = self.fresh()
-        node = helper.make_node(op_type, operands, [result])
+        """The result of a node with these attributes, which equal nodes share."""
+        node = helper.make_node(op_type, operands, [])
         node.attribute.extend(helper.make_attribute(*pair) for pair in sorted(attributes.items()))
-        self.nodes.append(node)
-        self.makers[result] = node
-        return result
+        key = node.SerializeToString(deterministic=True)
+        if key not in self._equal:
+            self._equal[key] = self.fresh()
+            node.output.append(self._equal[key])
+            self.nodes.append(node)
+            self.makers[self._equal[key]] = node
+        return self._equal[key]
 
     def turned(self, x: str, order: Sequence[int]) -> str:
         """x with its axes in another order: a Transpose, written where a node reads it."""

@@ -30,7 +30,11 @@ from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
 
 IR_VERSION = 10
-_KNOWN_WELL = 18  # onnxruntime has slow kernels of newer AveragePools
+_OLDER = (
+    18,
+    19,
+    20,
+)  # onnxruntime has slow kernels of newer AveragePools, and refuses int8 QDQ of 21
 
 EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
     "unary": elementwise.unary,
@@ -69,19 +73,25 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     """
     if not program.outputs:
         raise UnsupportedError("the program has no outputs, and an ONNX model must have one")
+    labels = program.labels
     program = with_early_transposes(with_constants(program.written or program))
     emit = Emitter(program)
     versions = opsets(program)
     names = _Names(program, emit, versions[""])
     outputs = {name: emit.ready(names.of(index)) for name, index in program.outputs}
     types = {f"tensor({TensorProto.DataType.Name(code).lower()})" for code in _codes(program)}
-    if all(is_one_of(node, _KNOWN_WELL, versions[""], types) for node in emit.nodes):
-        versions[""] = _KNOWN_WELL
+    for older in _OLDER:
+        if all(is_one_of(node, older, versions[""], types) for node in emit.nodes):
+            versions[""] = older
+            break
     graph = helper.make_graph(
         _with_outputs(emit.nodes, outputs, {program.nodes[at].input_name for at in program.inputs}),
         "satura",
-        [_value(program, program.nodes[index].input_name, index) for index in program.inputs],
-        [_value(program, name, index) for name, index in program.outputs],
+        [
+            _value(program, program.nodes[index].input_name, index, labels)
+            for index in program.inputs
+        ],
+        [_value(program, name, index, labels) for name, index in program.outputs],
     )
     imports = [helper.make_opsetid(*pair) for pair in versions.items()]
     least = helper.find_min_ir_version_for(imports, ignore_unknown=True)
@@ -101,8 +111,8 @@ def _codes(program: Program) -> set[int]:
     return {ELEMENT_CODES[dtype] for dtype in used | {DType.BOOL, DType.I64, DType.F32}}
 
 
-def _value(program: Program, name: str, index: int) -> ValueInfoProto:
-    return helper.make_value_info(name, type_proto(program.nodes[index].type))
+def _value(program: Program, name: str, index: int, labels: Mapping[Dim, str]) -> ValueInfoProto:
+    return helper.make_value_info(name, type_proto(program.nodes[index].type, labels))
 
 
 class _Names:
