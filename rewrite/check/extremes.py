@@ -13,7 +13,15 @@ import ml_dtypes
 import numpy as np
 
 from satura.rewrite.check.compare import is_finite
-from satura.rewrite.check.instances import HIGH_RANKS, Instance, Wish, draw_instance, like, ops_of
+from satura.rewrite.check.instances import (
+    HIGH_RANKS,
+    Instance,
+    Wish,
+    can_be_narrow,
+    draw_instance,
+    like,
+    ops_of,
+)
 from satura.rewrite.check.named_values import large_extents, named_numbers
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import Application, subterms
@@ -155,10 +163,12 @@ def of_reversed_shapes(direction: Direction, seed: int, scale: int) -> Iterator[
 
 
 def of_narrow_dtypes(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:
-    """Matches that cast from, or by way of, a dtype that nothing computes with."""
+    """Matches that move, or cast from or by way of, a dtype that nothing computes with."""
     random = Random(seed)
     is_free = any(issubclass(sort, DType) for sort in direction.variables.values())
-    dtypes = list(product(NARROW, COMPUTED)) if "cast" in ops_of(direction) else []
+    casts = "cast" in ops_of(direction)
+    moved = list(product(NARROW)) * NARROW_DRAWS if can_be_narrow(direction) else []
+    dtypes = list(product(NARROW, COMPUTED)) if casts else moved
     for each in dtypes * (NARROW_DRAWS * scale if is_free else scale):
         instance = draw_instance(direction, random, Wish(dtypes=each))
         if instance is None:

@@ -231,6 +231,12 @@ def ops_of(direction: Direction) -> Set[str]:
     return _possible_for(direction).names
 
 
+def can_be_narrow(direction: Direction) -> bool:
+    """Whether a part of the left side can have a dtype that nothing computes with."""
+    dtypes = _possible_for(direction).dtypes.values()
+    return any(dtype.is_narrow for part in dtypes for dtype in part)
+
+
 class _Possible:
     """The dtypes and ranks that the parts of a left side can have, and the numbers of its rule."""
 

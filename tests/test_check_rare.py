@@ -1,0 +1,62 @@
+"""What the checker draws for the sake of few laws: rare dtypes, values, extents and orders."""
+
+from __future__ import annotations
+
+import pytest
+
+from satura.rewrite.language.dsl import Law, Rule, Tensor, rewrites, rule
+from satura.rewrite.language.terms import (
+    binary,
+    cast,
+    concat,
+    gather,
+    select,
+    transpose,
+    unary,
+)
+from satura.rewrite.types.attributes import Axis, Perm
+from satura.rewrite.types.tensor_type import DType
+from satura.testing import check
+
+
+@rule
+def transpose_bits(x: Tensor, p: Perm) -> Law:
+    """transpose(x, p) = ~transpose(~x, p) of integers: i4 has no ~"""
+    right = unary("bitnot", transpose(unary("bitnot", x), p))
+    return rewrites(transpose(x, p), right, x.type.dtype.is_integer)
+
+
+@rule
+def concat_bits(x: Tensor, y: Tensor, a: Axis) -> Law:
+    """concat(x, y, a) = ~concat(~x, ~y, a) of integers: i4 has no ~"""
+    right = unary("bitnot", concat(unary("bitnot", x), unary("bitnot", y), a))
+    return rewrites(concat(x, y, a), right, x.type.dtype.is_integer)
+
+
+@rule
+def gather_bits(x: Tensor, i: Tensor, a: Axis) -> Law:
+    """gather(x, i, a) = ~gather(~x, i, a) of integers: i4 has no ~"""
+    right = unary("bitnot", gather(unary("bitnot", x), i, a))
+    return rewrites(gather(x, i, a), right, x.type.dtype.is_integer)
+
+
+@rule
+def select_by_product(c: Tensor, x: Tensor) -> Law:
+    """select(c, x, 0) = x * c of integers: i4 has no product"""
+    right = binary("mul", x, cast(c, x.type.dtype))
+    return rewrites(select(c, x, 0), right, x.type.dtype.is_integer)
+
+
+@rule
+def select_same(c: Tensor, x: Tensor) -> Law:
+    """select(c, x, x) = max(x, x) but of bools: f8 has no max"""
+    return rewrites(select(c, x, x), binary("max", x, x), ~(x.type.dtype == DType.BOOL))
+
+
+NARROW = [transpose_bits, concat_bits, gather_bits, select_by_product, select_same]
+
+
+@pytest.mark.parametrize("law", NARROW, ids=lambda each: each.name)
+def test_what_is_only_moved_has_narrow_dtypes_too(law: Rule) -> None:
+    report = check(law, shrink=False)
+    assert report.verdict == "refuted" and "does not take" in report.reason
