@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from satura.rewrite.language.dsl import Law, Rule, Tensor, rewrites, rule
+from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
     binary,
     cast,
     concat,
     gather,
     select,
+    slice_,
     transpose,
     unary,
 )
-from satura.rewrite.types.attributes import Axis, Perm
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.attributes import Axis, Count, Perm, Slices
+from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
 
 
@@ -60,3 +61,23 @@ NARROW = [transpose_bits, concat_bits, gather_bits, select_by_product, select_sa
 def test_what_is_only_moved_has_narrow_dtypes_too(law: Rule) -> None:
     report = check(law, shrink=False)
     assert report.verdict == "refuted" and "does not take" in report.reason
+
+
+@attribute_function
+def turned_at(t: TensorType, n: Count) -> Slices:
+    """Everything in order, but from the end along axes of extent n."""
+    turned = [dim == n.value for dim in t.shape]
+    starts = tuple(n.value - 1 if each else 0 for each in turned)
+    return Slices(starts, t.shape, tuple(-1 if each else 1 for each in turned))
+
+
+@rule
+def turned_12(x: Tensor) -> Law:
+    """relu(relu(x)) = relu(x): not of an extent of 12, which stands in an attribute alone"""
+    right = slice_(unary("relu", x), turned_at(x.type, Count(12)))
+    return rewrites(unary("relu", unary("relu", x)), right)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_extents_that_attributes_of_the_law_name_are_drawn(seed: int) -> None:
+    assert check(turned_12, seed, shrink=False).verdict == "refuted"
