@@ -10,14 +10,16 @@ from satura.rewrite.language.terms import (
     cast,
     concat,
     gather,
+    reduce,
     select,
     slice_,
     transpose,
     unary,
 )
-from satura.rewrite.types.attributes import Axis, Count, Perm, Slices
+from satura.rewrite.types.attributes import Axes, Axis, Count, Perm, Slices
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
+from tests.tiers import deep_but
 
 
 @rule
@@ -81,3 +83,36 @@ def turned_12(x: Tensor) -> Law:
 @pytest.mark.parametrize("seed", range(2))
 def test_extents_that_attributes_of_the_law_name_are_drawn(seed: int) -> None:
     assert check(turned_12, seed, shrink=False).verdict == "refuted"
+
+
+@attribute_function
+def turns_along(s: Slices, x: TensorType, a: Axes) -> bool:
+    """Whether s takes all of x, axes other than a in order."""
+    steps = all(step == 1 or (step == -1 and i in a.indices) for i, step in enumerate(s.steps))
+    return s.sizes == x.shape and steps
+
+
+@rule
+def sum_turned(x: Tensor, s: Slices, a: Axes) -> Law:
+    """sum(slice(x, s), a) = sum(x, a) where s turns what is summed: not for three floats"""
+    right = reduce("sum", x, a)
+    return rewrites(reduce("sum", slice_(x, s), a), right, turns_along(s, x.type, a))
+
+
+@attribute_function
+def before(p: Perm, a: Axes) -> Axes:
+    """The axes of x that are a in transpose(x, p)."""
+    return Axes(tuple(sorted(p.order[axis] for axis in a.indices)))
+
+
+@rule
+def product_of_transposed(x: Tensor, p: Perm, a: Axes) -> Law:
+    """prod(transpose(x, p), a) = transpose(prod(x, p(a)), p): not for floats along two axes"""
+    right = transpose(reduce("prod", x, before(p, a)), p)
+    return rewrites(reduce("prod", transpose(x, p), a), right)
+
+
+@pytest.mark.parametrize("seed", deep_but([0, 5], range(8)))
+@pytest.mark.parametrize("law", [sum_turned, product_of_transposed], ids=lambda each: each.name)
+def test_floats_are_summed_in_another_order(law: Rule, seed: int) -> None:
+    assert check(law, seed, shrink=False).verdict == "refuted"

@@ -50,8 +50,8 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
 
     Where it has an output `left`, the range is that of the left side. Now and then inputs that are
     all `moderate` floats are huge, or tiny, of one magnitude; many of others are zeros of either
-    sign, infinite or NaN. Values of the draw at an "edge" are moderate but for one, and those that
-    are "alike" are all the largest of their type.
+    sign, infinite or NaN. Values of the draw at an "edge" are moderate but for one, those that are
+    "alike" are all the largest of their type, and floats that are "unlike" have many magnitudes.
     """
     moderate = moderate or draw.values == "edge"
     sides = dict(program.outputs)
@@ -84,6 +84,8 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
         return _with_special_at_edge(arguments, draw)
     if draw.values == "alike":
         return {name: _alike(array, draw) for name, array in arguments.items()}
+    if draw.values == "unlike":
+        return {name: _unlike(array, draw) for name, array in arguments.items()}
     finite = [each for each in constants if each.size and is_finite(each)]
     near = [] if moderate else finite
     is_usual = moderate and not far
@@ -162,6 +164,16 @@ def _alike(array: Array, draw: Draw) -> Array:
         return array
     least, most = (0, 1) if dtype is DType.BOOL else dtype.bounds
     return np.full_like(array, least if draw.chance(0.2) else most)
+
+
+def _unlike(array: Array, draw: Draw) -> Array:
+    """Floats of unlike magnitudes: each step of their sum or product rounds."""
+    if not DType.of(array.dtype).is_float:
+        return array
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    most = 5 if draw.chance(0.5) else 1
+    sizes = np.exp2(random.uniform(-most, most, array.shape))
+    return np.asarray(random.choice((-1.0, 1.0), array.shape) * sizes).astype(array.dtype)
 
 
 def _beside_constant(array: Array, constant: Array, draw: Draw) -> Array:

@@ -19,6 +19,7 @@ from satura.rewrite.check.instances import (
     Wish,
     can_be_narrow,
     draw_instance,
+    fires,
     like,
     ops_of,
 )
@@ -26,7 +27,8 @@ from satura.rewrite.check.named_values import large_extents, named_numbers
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import Application, subterms
 from satura.rewrite.ops.draw import SYMBOLS
-from satura.rewrite.types.attributes import Shape
+from satura.rewrite.ops.reductions import SELECTIONS
+from satura.rewrite.types.attributes import Axes, Padding, Perm, ReduceFn, Shape, Slices
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import COMPUTED, NARROW, DType
@@ -49,6 +51,13 @@ GIANT_EXTENTS = ((1 << 24) + 1, 1 << 31)  # of no tensor: the product of two is 
 OF_EXTENTS = {"extent", "unary", "binary", "select", "cast"}
 COUNTING = {"iota", "reduce", "arg_reduce", "extent", "matmul", "conv"}  # of how large an extent is
 WINDOWED = {"pool", "conv"}
+SUMMING = {"reduce", "pool", "matmul", "conv"}
+SUM_DRAWS = 400
+SUM_WANTED = 80  # that fire
+SUM_EXTENTS: tuple[Dim, ...] = (1, 2, 5, 6, 7, 9)
+SUM_DTYPES = (DType.F32, DType.F32, DType.F16)
+MOST_SUMMED = 20_000  # elements
+MOVING = (Axes, Perm, Slices, Shape, Padding)  # attributes that are drawn afresh for these extents
 WINDOW_DRAWS = 120
 LONG_TAPS = (8, 11, 12, 12)  # two of these are a window of more elements than i8 can count
 REVERSED_DRAWS = 200
@@ -150,6 +159,34 @@ def _dtypes_of(firings: Sequence[Instance], number: int) -> tuple[DType, ...]:
     """The dtypes of the tensors of one of the firings: a condition may need them."""
     types = firings[number % len(firings)].types if firings else {}
     return tuple(dict.fromkeys(type_.dtype for type_ in types.values()))
+
+
+def of_long_sums(
+    direction: Direction, firings: Sequence[Instance], seed: int, scale: int
+) -> Iterator[Instance]:
+    """Matches that add or multiply several floats, often those of firings in another order."""
+    random = Random(seed)
+    chosen = [each for each in firings if _rounds(each)]
+    left = SUM_WANTED * scale
+    for number in range(SUM_DRAWS * scale if chosen and ops_of(direction) & SUMMING else 0):
+        wish = like(chosen[number % len(chosen)], random, SUM_EXTENTS)
+        dtypes = wish.dtypes if number % 3 else (random.choice(SUM_DTYPES),)
+        given = tuple(each for each in wish.given if not isinstance(each[1], MOVING))
+        wish = replace(wish, dtypes=dtypes, reverses=True, given=given)
+        instance = draw_instance(direction, random, wish)
+        if instance is not None and _rounds(instance) and _elements(instance) <= MOST_SUMMED:
+            left -= fires(instance)
+            yield instance
+        if not left:
+            return
+
+
+def _rounds(instance: Instance) -> bool:
+    """Whether it adds or multiplies floats along some axis, as far as its attributes say."""
+    values = [value for _, value in instance.values]
+    names = [value.name for value in values if isinstance(value, ReduceFn)]
+    selects = bool(names) and all(name in SELECTIONS for name in names)
+    return _has_floats(instance) and Axes(()) not in values and not selects
 
 
 def of_reversed_shapes(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:

@@ -122,8 +122,9 @@ class Instance:
 class Wish:
     """What a draw keeps to: the rank of the whole left side, extents, dtypes to choose from.
 
-    `named` prefers functions that the rule names, `reverses` reshapes to reversed extents, `near`
-    are extents of windows to draw, too. Attributes `given` are not drawn, nor is the type `root`.
+    `named` prefers functions that the rule names, `reverses` reshapes to reversed extents and
+    slices from the end, `near` are extents of windows to draw, too. Attributes `given` are not
+    drawn, nor is the type `root`.
     """
 
     rank: int | None = None

@@ -31,6 +31,7 @@ from satura.rewrite.check.extremes import (
     of_equal_extents,
     of_high_rank,
     of_large_extents,
+    of_long_sums,
     of_long_windows,
     of_narrow_dtypes,
     of_reversed_shapes,
@@ -169,6 +170,8 @@ def _failure_at_extremes(
             failure
             or first_failure(of_small_extents(*chosen, empty=False), rule.exact, seed, "edge")
             or first_failure(of_large_extents(*chosen, longest=True), rule.exact, seed, "alike")
+            or (rule.exact and first_failure(of_long_sums(*chosen), True, seed, "unlike"))
+            or None
         )
     return failure
 
