@@ -26,6 +26,7 @@ from satura.rewrite.check.both_sides import (
 from satura.rewrite.check.compare import node_values
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
+from satura.rewrite.check.every_value import of_every_value
 from satura.rewrite.check.extremes import (
     SQUARE_DRAWS,
     of_equal_extents,
@@ -171,7 +172,9 @@ def _failure_at_extremes(
             or first_failure(of_small_extents(*chosen, empty=False), rule.exact, seed, "edge")
             or first_failure(of_large_extents(*chosen, longest=True), rule.exact, seed, "alike")
             or (rule.exact and first_failure(of_long_sums(*chosen), True, seed, "unlike"))
-            or None
+            or first_failure(
+                of_every_value(*chosen[:2], rule.exact, seed, scale), rule.exact, seed, "every"
+            )
         )
     return failure
 

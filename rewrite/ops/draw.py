@@ -86,7 +86,7 @@ class Draw:
         self.dtypes: tuple[DType, ...] = (DType.F32, *COMPUTED)  # f32 more often than others
         self.taken = frozenset(COMPUTED)  # what the operands of the op being drawn may have
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
-        self.values = "any"  # of arguments; "edge", "alike" or "unlike": see check.arguments
+        self.values = "any"  # of arguments; see check.arguments for others
         self.wide = False  # whether the moderate floats drawn last were far from 1
         self.elements: dict[tuple[DType, int], Array] = {}
 
