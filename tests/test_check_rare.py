@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
@@ -10,13 +12,14 @@ from satura.rewrite.language.terms import (
     cast,
     concat,
     gather,
+    pool,
     reduce,
     select,
     slice_,
     transpose,
     unary,
 )
-from satura.rewrite.types.attributes import Axes, Axis, Count, Perm, Slices
+from satura.rewrite.types.attributes import Axes, Axis, Count, Perm, Slices, Window
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
 from tests.tiers import deep_but
@@ -151,3 +154,23 @@ SMALL = [divide_bytes, sums_of_bytes, all_but_one]
 @pytest.mark.parametrize("law", deep_but([divide_bytes], SMALL), ids=lambda each: each.name)
 def test_small_operands_have_every_value(law: Rule, seed: int) -> None:
     assert check(law, seed, shrink=False).verdict == "refuted"
+
+
+@attribute_function
+def turned_but_hi(w: Window) -> Window:
+    """The window over two axes in the other order, but for the border behind them."""
+    return replace(w.permuted(Perm((1, 0))), hi=w.hi)
+
+
+@rule
+def pool_of_turned(x: Tensor, w: Window, p: Perm) -> Law:
+    """pool(xᵀ, w) = pool(x, w turned)ᵀ: where x is empty, a window may fit into a border alone"""
+    left, right = pool("max", transpose(x, p), w), pool("max", x, turned_but_hi(w))
+    turned = transpose(right, p)
+    return rewrites(left, turned, p.order == (1, 0), left.type == turned.type)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(4))
+def test_windows_with_a_border_are_over_what_may_be_empty(seed: int) -> None:
+    assert check(pool_of_turned, seed, shrink=False).verdict == "refuted"

@@ -26,9 +26,9 @@ from satura.rewrite.check.instances import (
 from satura.rewrite.check.named_values import large_extents, named_numbers
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import Application, subterms
-from satura.rewrite.ops.draw import SYMBOLS
+from satura.rewrite.ops.draw import SIZES, SYMBOLS
 from satura.rewrite.ops.reductions import SELECTIONS
-from satura.rewrite.types.attributes import Axes, Padding, Perm, ReduceFn, Shape, Slices
+from satura.rewrite.types.attributes import Axes, Padding, Perm, ReduceFn, Shape, Slices, Window
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import COMPUTED, NARROW, DType
@@ -44,6 +44,8 @@ LONGEST_DRAWS = 120
 MOST_LARGE_ELEMENTS = 1_000_000
 SMALL_DRAWS = 300
 SMALL_EXTENTS: tuple[tuple[Dim, ...], ...] = ((0, 1, 2), (0, 1, 2), (1, 2, 6))
+OPEN_EXTENTS: tuple[Dim, ...] = (*SIZES, 1, 3)
+OPEN_DRAWS = 300
 FEW_EXTENTS: tuple[tuple[Dim, ...], ...] = ((1, 2), (2, 3), (1, 2, 3, 4))
 LONG_DRAWS = 24
 LONG_EXTENTS: tuple[tuple[Dim, ...], ...] = ((19, 1), (260, 2), (1030, 1))
@@ -159,6 +161,24 @@ def _dtypes_of(firings: Sequence[Instance], number: int) -> tuple[DType, ...]:
     """The dtypes of the tensors of one of the firings: a condition may need them."""
     types = firings[number % len(firings)].types if firings else {}
     return tuple(dict.fromkeys(type_.dtype for type_ in types.values()))
+
+
+def of_open_borders(
+    direction: Direction, firings: Sequence[Instance], seed: int, scale: int
+) -> Iterator[Instance]:
+    """Matches like firings whose windows have a border, of open extents: where one of these is 0,
+    some windows fit into the border alone, and others nowhere."""
+    random = Random(seed)
+    chosen = [each for each in firings if any(_has_border(value) for _, value in each.values)]
+    for number in range(OPEN_DRAWS * scale if chosen else 0):
+        base = chosen[number % len(chosen)]
+        instance = draw_instance(direction, random, like(base, random, OPEN_EXTENTS))
+        if instance is not None and instance.symbols:
+            yield instance
+
+
+def _has_border(value: object) -> bool:
+    return isinstance(value, Window) and value.has_border
 
 
 def of_long_sums(

@@ -35,6 +35,7 @@ from satura.rewrite.check.extremes import (
     of_long_sums,
     of_long_windows,
     of_narrow_dtypes,
+    of_open_borders,
     of_reversed_shapes,
     of_small_extents,
     with_extreme_numbers,
@@ -196,6 +197,7 @@ def _extremes(
     yield from of_every_dtype(direction, found, seed, scale)
     beside = [*neighbours(direction, found, seed, scale)]
     yield from beside
+    yield from of_open_borders(direction, [*beside, *found], seed, scale)
     yield from with_other_zeros(found, scale)
     yield from with_extreme_numbers([*found, *beside], exact, scale)
     yield from with_giant_extents(direction, found, scale)
