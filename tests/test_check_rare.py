@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from satura.rewrite.check.both_sides import Failure
+from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
     binary,
@@ -19,6 +22,7 @@ from satura.rewrite.language.terms import (
     transpose,
     unary,
 )
+from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Axes, Axis, Count, Perm, Slices, Window
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
@@ -174,3 +178,18 @@ def pool_of_turned(x: Tensor, w: Window, p: Perm) -> Law:
 @pytest.mark.parametrize("seed", range(4))
 def test_windows_with_a_border_are_over_what_may_be_empty(seed: int) -> None:
     assert check(pool_of_turned, seed, shrink=False).verdict == "refuted"
+
+
+def test_a_counterexample_of_elements_has_one_element() -> None:
+    shown = check(divide_bytes, 1).counterexample
+    assert shown is not None and shown.bindings == {"x": "u8[]"}
+    assert "np.array(241, 'uint8')" in shown.program
+
+
+def test_elements_of_large_arrays_are_told() -> None:
+    build = Builder()
+    x = build.input("x", DType.I16, (256,))
+    program = build.program({"left": build.unary("abs", x), "right": build.unary("relu", x)})
+    at = {"x": np.arange(-2, 254).astype(np.int16)[::-1].copy()}
+    shown = counterexample(Failure(program, "they differ", {}, at, None), divide_bytes)
+    assert shown.reason == "they differ, where x has -1"

@@ -52,7 +52,8 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
     all `moderate` floats are huge, or tiny, of one magnitude; many of others are zeros of either
     sign, infinite or NaN. Values of the draw at an "edge" are moderate but for one, those that are
     "alike" are all the largest of their type, and floats that are "unlike" have many magnitudes.
-    Where they are to be "every" value, inputs of 8 and 16 bits have all of theirs.
+    Where they are to be "every" value, inputs of 8 and 16 bits have all of theirs; where they are
+    "filled", an argument has one element everywhere.
     """
     moderate = moderate or draw.values == "edge"
     sides = dict(program.outputs)
@@ -87,6 +88,8 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
         return {name: _alike(array, draw) for name, array in arguments.items()}
     if draw.values == "every":
         return _with_every_value(arguments, draw)
+    if draw.values == "filled":
+        return {name: _filled(array, draw.filled.get(name)) for name, array in arguments.items()}
     if draw.values == "unlike":
         return {name: _unlike(array, draw) for name, array in arguments.items()}
     finite = [each for each in constants if each.size and is_finite(each)]
@@ -177,6 +180,12 @@ def _unlike(array: Array, draw: Draw) -> Array:
     most = 5 if draw.chance(0.5) else 1
     sizes = np.exp2(random.uniform(-most, most, array.shape))
     return np.asarray(random.choice((-1.0, 1.0), array.shape) * sizes).astype(array.dtype)
+
+
+def _filled(array: Array, element: np.generic | None) -> Array:
+    """The array with one element everywhere, where it is of that type."""
+    is_alike = element is not None and element.dtype == array.dtype
+    return np.full_like(array, element) if is_alike else array
 
 
 def _with_every_value(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
