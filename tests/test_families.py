@@ -296,3 +296,12 @@ def reverse_past(f: Elementwise, xs: Operands[Tensor], s: Slices) -> Law:
 def test_operands_that_fit_at_no_sizes_crash_no_check(seed: int) -> None:
     (select,) = (rule for rule in reverse_past.rules if rule.name == "reverse_past_select")
     assert check(select, seed=seed, attempts=100).verdict in ("tested", "refuted", "vacuous")
+
+
+def test_operands_without_a_sort_are_reported() -> None:
+    def bare(f: Elementwise, xs: Operands, p: Perm) -> Law:  # type: ignore[type-arg]
+        """f(transpose(x, p)…) = transpose(f(x…), p)"""
+        return rewrites(f(xs.each(transpose, p)), transpose(f(xs), p))
+
+    with pytest.raises(RuleError, match=r"'xs: Operands' .*: write Operands\[Tensor\]"):
+        family(bare)

@@ -50,3 +50,10 @@ def test_known_powers(dtype: DType, number: float) -> None:
     special = np.isnan(expected) | np.isinf(expected) | (expected == 0)
     np.testing.assert_array_equal(got[special], expected[special])
     np.testing.assert_array_equal(np.signbit(got[special]), np.signbit(expected[special]))
+
+
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F16, DType.BF16])
+def test_the_first_power_is_the_number(dtype: DType) -> None:
+    x = np.random.default_rng(0).normal(0, 1, 20_000).astype(dtype.numpy)
+    found = interpret(power_program(dtype, 1.0, x), {"x": x})["y"]
+    assert found.tobytes() == x.tobytes()

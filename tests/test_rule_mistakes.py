@@ -12,7 +12,8 @@ import pytest
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Law, Rule, attribute_function, rewrites, rule
 from satura.rewrite.types.attributes import Axes, Perm
-from satura.rewrite.types.tensor_type import TensorType
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 FILE = "/a/file/of/rules.py"
 HEAD = """\
@@ -35,11 +36,17 @@ def rank_of(type_: TensorType) -> int:
     return type_.rank
 
 
+@attribute_function
+def is_thin(type_: TensorType) -> bool:
+    """Whether the innermost extent is at most 1, asked in a way that open sizes do not answer."""
+    return type_.rank > 0 and type_.shape[-1] <= 1  # type: ignore[operator, unused-ignore]
+
+
 def function_of(variables: str, body: str) -> Callable[..., Law]:
     """The function `law` of these variables, at line 5 of a file."""
     text = f"{HEAD}def law({variables}) -> Law:\n{body}\n"
     linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
-    scope: dict[str, object] = {"moved": moved, "rank_of": rank_of}
+    scope: dict[str, object] = {"moved": moved, "rank_of": rank_of, "is_thin": is_thin}
     exec(compile(text, FILE, "exec"), scope)
     return cast(Callable[..., Law], scope["law"])
 
@@ -60,6 +67,8 @@ MISTAKES = [  # variables, law, and what is said of it
      "transpose takes a Perm, not the Shape s"),
     ("x: Tensor, p: Perm", "rewrites(transpose(p, x), x)",
      "transpose takes a tensor where the Perm p stands; tensors come first"),
+    ("x: Tensor", "rewrites(binary('mul', x, 0), 0)",
+     r"the int 0 stands; a number may stand beside a tensor.*scalar\(c\).*c = Scalar.of\(0, "),
     ("x: Tensor, p: Perm", "rewrites(transpose(x, p), transpose(x, p.invers))",
      "Perm has no attribute 'invers'; did you mean 'inverse'"),
     ("x: Tensor", "rewrites(x + x, x)",
@@ -175,3 +184,11 @@ def test_what_type_checkers_find_names_the_rule_at_its_first_match(law: str, mes
 def test_a_rule_needs_a_name() -> None:
     with pytest.raises(RuleError, match="a rule needs a name"):
         rule(lambda x: rewrites(x, x))
+
+
+def test_a_comparison_of_open_sizes_names_what_answers() -> None:
+    made = rule(law_of("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, is_thin(x.type))"))
+    assert isinstance(made, Rule)
+    values = {"x": TensorType(DType.F32, (symbol("n"),)), "p": Perm((0,))}
+    with pytest.raises(RuleError, match=r"'<=' not supported .* ask known_at_least\(size, bound\)"):
+        made.directions[0].compute(values)

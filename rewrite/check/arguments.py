@@ -50,8 +50,10 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
 
     Where it has an output `left`, the range is that of the left side. Now and then inputs that are
     all `moderate` floats are huge, or tiny, of one magnitude; many of others are zeros of either
-    sign, infinite or NaN. Values of the draw at an "edge" are moderate but for one, and those that
-    are "alike" are all the largest of their type.
+    sign, infinite or NaN. Values of the draw at an "edge" are moderate but for one, those that are
+    "alike" are all the largest of their type, and floats that are "unlike" have many magnitudes.
+    Where they are to be "every" value, inputs of 8 and 16 bits have all of theirs; where they are
+    "filled", an argument has one element everywhere.
     """
     moderate = moderate or draw.values == "edge"
     sides = dict(program.outputs)
@@ -84,6 +86,12 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
         return _with_special_at_edge(arguments, draw)
     if draw.values == "alike":
         return {name: _alike(array, draw) for name, array in arguments.items()}
+    if draw.values == "every":
+        return _with_every_value(arguments, draw)
+    if draw.values == "filled":
+        return {name: _filled(array, draw.filled.get(name)) for name, array in arguments.items()}
+    if draw.values == "unlike":
+        return {name: _unlike(array, draw) for name, array in arguments.items()}
     finite = [each for each in constants if each.size and is_finite(each)]
     near = [] if moderate else finite
     is_usual = moderate and not far
@@ -162,6 +170,66 @@ def _alike(array: Array, draw: Draw) -> Array:
         return array
     least, most = (0, 1) if dtype is DType.BOOL else dtype.bounds
     return np.full_like(array, least if draw.chance(0.2) else most)
+
+
+def _unlike(array: Array, draw: Draw) -> Array:
+    """Floats of unlike magnitudes: each step of their sum or product rounds."""
+    if not DType.of(array.dtype).is_float:
+        return array
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    most = 5 if draw.chance(0.5) else 1
+    sizes = np.exp2(random.uniform(-most, most, array.shape))
+    return np.asarray(random.choice((-1.0, 1.0), array.shape) * sizes).astype(array.dtype)
+
+
+def _filled(array: Array, element: np.generic | None) -> Array:
+    """The array with one element everywhere, where it is of that type."""
+    is_alike = element is not None and element.dtype == array.dtype
+    return np.full_like(array, element) if is_alike else array
+
+
+def _with_every_value(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
+    """The arguments, of which those of 8 and 16 bits have every value, where they are large enough.
+
+    The first one has each value many times in a row: with the second one it has all pairs, if
+    there is room. Others are in random order.
+    """
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    found = dict(arguments)
+    small = [name for name, array in arguments.items() if _has_room(array)]
+    for number, name in enumerate(small):
+        array = arguments[name]
+        values = _every_value(DType.of(array.dtype))
+        places = np.arange(array.size)
+        if number == 0:
+            places = places // (array.size // len(values))
+        elif number > 1:
+            places = random.permutation(array.size)
+        found[name] = values[places % len(values)].reshape(array.shape)
+    return found
+
+
+def _has_room(array: Array) -> bool:
+    """Whether there is an element for every value of the dtype."""
+    return array.dtype.itemsize <= 2 and array.size >= 1 << 8 * array.dtype.itemsize
+
+
+def _every_value(dtype: DType) -> Array:
+    """All values of a dtype of at most 16 bits."""
+    if dtype is DType.BOOL:
+        return np.array([False, True])
+    if dtype.is_integer:
+        least, most = dtype.bounds
+        return np.arange(least, most + 1).astype(dtype.numpy)
+    patterns = np.arange(1 << 8 * dtype.itemsize).astype(f"u{dtype.itemsize}")
+    if dtype is DType.F4E2M1:
+        patterns %= 16
+    values = patterns.view(dtype.numpy)
+    with np.errstate(invalid="ignore"):
+        is_nan = np.isnan(values.astype(np.float32))
+    if is_nan.any():  # those of one kind alone: signalling ones warn wherever they go
+        values[is_nan] = np.array(np.nan).astype(dtype.numpy)
+    return values
 
 
 def _beside_constant(array: Array, constant: Array, draw: Draw) -> Array:

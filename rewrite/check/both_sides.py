@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from satura.rewrite.check.arguments import LEAST_FAR, are_far, random_arguments, with_specials
 from satura.rewrite.check.compare import (
+    EXACTLY,
     SUMS,
     Evaluated,
     eps,
@@ -231,6 +232,22 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
     if index is None:
         return ""
     return f"at {list(index)} the left side is {left[index]!s}, the right side {right[index]!s}"
+
+
+def elements_where_unlike(
+    program: Program, arguments: Mapping[str, Array]
+) -> dict[str, np.generic]:
+    """The elements of arguments at the first place where the outputs differ, of those that have
+    the outputs' shape, or one element."""
+    values = node_values(program.nodes, arguments)
+    left, right = (values[index] for index in program.output_nodes)
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return {}
+    place = first_unlike(left, right, EXACTLY)
+    shown = {name: a for name, a in arguments.items() if a.shape == left.shape or a.size == 1}
+    if place is None:
+        return {}
+    return {name: a[place] if a.shape == left.shape else a.flat[0] for name, a in shown.items()}
 
 
 def _where_infinities_meet(program: Program, arguments: Mapping[str, Array]) -> NDArray[np.bool_]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from satura.rewrite.check.both_sides import Failure
+from satura.rewrite.check.both_sides import Failure, elements_where_unlike
 from satura.rewrite.check.compare import node_values
 from satura.rewrite.check.report import Counterexample
 from satura.rewrite.language.dsl import Direction, Rule
@@ -38,11 +38,20 @@ def counterexample(failure: Failure, rule: Rule) -> Counterexample:
         str(direction),
         {name: str(value) for name, value in instance.values} if instance else {},
         dict(failure.sizes),
-        failure.reason,
+        failure.reason + _operands_text(failure),
         results.get("left", ""),
         results.get("right", ""),
         "\n".join([*_declarations(program, rule), _program_text(program, failure, arguments)]),
     )
+
+
+def _operands_text(failure: Failure) -> str:
+    """The elements of which a difference is made, where the arrays are too large to be shown."""
+    sizes = [array.size for array in failure.arguments.values()]
+    if not failure.is_difference or max(sizes, default=0) <= MOST_SHOWN:
+        return ""
+    found = elements_where_unlike(failure.program, failure.arguments)
+    return "".join(f", where {name} has {element!s}" for name, element in found.items())
 
 
 def with_constants(program: Program, known: Mapping[str, Array]) -> Program:

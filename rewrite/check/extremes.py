@@ -13,12 +13,22 @@ import ml_dtypes
 import numpy as np
 
 from satura.rewrite.check.compare import is_finite
-from satura.rewrite.check.instances import HIGH_RANKS, Instance, Wish, draw_instance, like, ops_of
+from satura.rewrite.check.instances import (
+    HIGH_RANKS,
+    Instance,
+    Wish,
+    can_be_narrow,
+    draw_instance,
+    fires,
+    like,
+    ops_of,
+)
 from satura.rewrite.check.named_values import large_extents, named_numbers
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import Application, subterms
-from satura.rewrite.ops.draw import SYMBOLS
-from satura.rewrite.types.attributes import Shape
+from satura.rewrite.ops.draw import SIZES, SYMBOLS
+from satura.rewrite.ops.reductions import SELECTIONS
+from satura.rewrite.types.attributes import Axes, Padding, Perm, ReduceFn, Shape, Slices, Window
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import COMPUTED, NARROW, DType
@@ -34,6 +44,8 @@ LONGEST_DRAWS = 120
 MOST_LARGE_ELEMENTS = 1_000_000
 SMALL_DRAWS = 300
 SMALL_EXTENTS: tuple[tuple[Dim, ...], ...] = ((0, 1, 2), (0, 1, 2), (1, 2, 6))
+OPEN_EXTENTS: tuple[Dim, ...] = (*SIZES, 1, 3)
+OPEN_DRAWS = 300
 FEW_EXTENTS: tuple[tuple[Dim, ...], ...] = ((1, 2), (2, 3), (1, 2, 3, 4))
 LONG_DRAWS = 24
 LONG_EXTENTS: tuple[tuple[Dim, ...], ...] = ((19, 1), (260, 2), (1030, 1))
@@ -41,6 +53,13 @@ GIANT_EXTENTS = ((1 << 24) + 1, 1 << 31)  # of no tensor: the product of two is 
 OF_EXTENTS = {"extent", "unary", "binary", "select", "cast"}
 COUNTING = {"iota", "reduce", "arg_reduce", "extent", "matmul", "conv"}  # of how large an extent is
 WINDOWED = {"pool", "conv"}
+SUMMING = {"reduce", "pool", "matmul", "conv"}
+SUM_DRAWS = 400
+SUM_WANTED = 80  # that fire
+SUM_EXTENTS: tuple[Dim, ...] = (1, 2, 5, 6, 7, 9)
+SUM_DTYPES = (DType.F32, DType.F32, DType.F16)
+MOST_SUMMED = 20_000  # elements
+MOVING = (Axes, Perm, Slices, Shape, Padding)  # attributes that are drawn afresh for these extents
 WINDOW_DRAWS = 120
 LONG_TAPS = (8, 11, 12, 12)  # two of these are a window of more elements than i8 can count
 REVERSED_DRAWS = 200
@@ -144,6 +163,52 @@ def _dtypes_of(firings: Sequence[Instance], number: int) -> tuple[DType, ...]:
     return tuple(dict.fromkeys(type_.dtype for type_ in types.values()))
 
 
+def of_open_borders(
+    direction: Direction, firings: Sequence[Instance], seed: int, scale: int
+) -> Iterator[Instance]:
+    """Matches like firings whose windows have a border, of open extents: where one of these is 0,
+    some windows fit into the border alone, and others nowhere."""
+    random = Random(seed)
+    chosen = [each for each in firings if any(_has_border(value) for _, value in each.values)]
+    for number in range(OPEN_DRAWS * scale if chosen else 0):
+        base = chosen[number % len(chosen)]
+        instance = draw_instance(direction, random, like(base, random, OPEN_EXTENTS))
+        if instance is not None and instance.symbols:
+            yield instance
+
+
+def _has_border(value: object) -> bool:
+    return isinstance(value, Window) and value.has_border
+
+
+def of_long_sums(
+    direction: Direction, firings: Sequence[Instance], seed: int, scale: int
+) -> Iterator[Instance]:
+    """Matches that add or multiply several floats, often those of firings in another order."""
+    random = Random(seed)
+    chosen = [each for each in firings if _rounds(each)]
+    left = SUM_WANTED * scale
+    for number in range(SUM_DRAWS * scale if chosen and ops_of(direction) & SUMMING else 0):
+        wish = like(chosen[number % len(chosen)], random, SUM_EXTENTS)
+        dtypes = wish.dtypes if number % 3 else (random.choice(SUM_DTYPES),)
+        given = tuple(each for each in wish.given if not isinstance(each[1], MOVING))
+        wish = replace(wish, dtypes=dtypes, reverses=True, given=given)
+        instance = draw_instance(direction, random, wish)
+        if instance is not None and _rounds(instance) and _elements(instance) <= MOST_SUMMED:
+            left -= fires(instance)
+            yield instance
+        if not left:
+            return
+
+
+def _rounds(instance: Instance) -> bool:
+    """Whether it adds or multiplies floats along some axis, as far as its attributes say."""
+    values = [value for _, value in instance.values]
+    names = [value.name for value in values if isinstance(value, ReduceFn)]
+    selects = bool(names) and all(name in SELECTIONS for name in names)
+    return _has_floats(instance) and Axes(()) not in values and not selects
+
+
 def of_reversed_shapes(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:
     """Matches where [2, 3, 4] often becomes [4, 3, 2]: one extent stays, and its elements move."""
     random = Random(seed)
@@ -155,10 +220,12 @@ def of_reversed_shapes(direction: Direction, seed: int, scale: int) -> Iterator[
 
 
 def of_narrow_dtypes(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:
-    """Matches that cast from, or by way of, a dtype that nothing computes with."""
+    """Matches that move, or cast from or by way of, a dtype that nothing computes with."""
     random = Random(seed)
     is_free = any(issubclass(sort, DType) for sort in direction.variables.values())
-    dtypes = list(product(NARROW, COMPUTED)) if "cast" in ops_of(direction) else []
+    casts = "cast" in ops_of(direction)
+    moved = list(product(NARROW)) * NARROW_DRAWS if can_be_narrow(direction) else []
+    dtypes = list(product(NARROW, COMPUTED)) if casts else moved
     for each in dtypes * (NARROW_DRAWS * scale if is_free else scale):
         instance = draw_instance(direction, random, Wish(dtypes=each))
         if instance is None:

@@ -122,8 +122,9 @@ class Instance:
 class Wish:
     """What a draw keeps to: the rank of the whole left side, extents, dtypes to choose from.
 
-    `named` prefers functions that the rule names, `reverses` reshapes to reversed extents, `near`
-    are extents of windows to draw, too. Attributes `given` are not drawn, nor is the type `root`.
+    `named` prefers functions that the rule names, `reverses` reshapes to reversed extents and
+    slices from the end, `near` are extents of windows to draw, too. Attributes `given` are not
+    drawn, nor is the type `root`.
     """
 
     rank: int | None = None
@@ -229,6 +230,12 @@ def draw_from(
 def ops_of(direction: Direction) -> Set[str]:
     """The names of the ops of the left side."""
     return _possible_for(direction).names
+
+
+def can_be_narrow(direction: Direction) -> bool:
+    """Whether a part of the left side can have a dtype that nothing computes with."""
+    dtypes = _possible_for(direction).dtypes.values()
+    return any(dtype.is_narrow for part in dtypes for dtype in part)
 
 
 class _Possible:

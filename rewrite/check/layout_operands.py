@@ -68,7 +68,7 @@ def slice_(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
         return (known[0] or result.with_shape(tuple(dims)),), (slices,)
     if known[0] is not None:
         return (known[0],), (_slices_of(draw, known[0], result),)
-    if is_concrete(result.shape) and draw.chance(0.08):
+    if is_concrete(result.shape) and draw.chance(0.4 if draw.reverses else 0.08):
         every = range(result.rank)
         turned = every if draw.chance(0.6) else (draw.one_of(every),)
         return (result,), (_reversal(result, turned),)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from dis import get_instructions
 from types import CodeType
 
@@ -10,11 +11,13 @@ from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, Expression, Literal
 from satura.rewrite.language.numbers import scalar_like
 from satura.rewrite.ops.draw import EXTENTS
+from satura.rewrite.types.attributes import Count, Groups, Padding, Shape, Slices, Window
 from satura.rewrite.types.tensor_type import DType
 
 Number = int | float
 MOST_NAMED = 130  # an extent that is drawn because the rule names it, or one near it
 MOST_LARGE = 2100  # one that is drawn seldom, because the rule names it
+EXTENT_LIKE = (Count, Groups, Padding, Shape, Slices, Window)  # attributes made of numbers as large
 LOADS = ("LOAD_CONST", "LOAD_SMALL_INT", "RETURN_CONST")
 
 
@@ -103,5 +106,8 @@ def _in_value(value: object) -> Iterator[Number | str]:
     elif isinstance(value, tuple | frozenset):
         for element in value:
             yield from _in_value(element)
+    elif isinstance(value, EXTENT_LIKE):
+        for one in fields(value):
+            yield from _in_value(getattr(value, one.name))
     elif isinstance(value, int | float | str) and not isinstance(value, bool):
         yield value

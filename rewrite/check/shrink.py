@@ -12,7 +12,13 @@ from random import Random
 
 import numpy as np
 
-from satura.rewrite.check.both_sides import Failure, UncomputableError, disagreement, examine
+from satura.rewrite.check.both_sides import (
+    Failure,
+    UncomputableError,
+    disagreement,
+    elements_where_unlike,
+    examine,
+)
 from satura.rewrite.check.compare import is_finite, node_values
 from satura.rewrite.check.instances import NO_WISH, Instance, Wish, draw_from
 from satura.rewrite.ops.draw import Draw
@@ -74,6 +80,7 @@ class _Search:
         self.instance = instance
         self.exact = exact
         self.left = TRIES
+        self.filled = _elements(failure)
 
     def run(self) -> Failure:
         direction = self.instance.direction
@@ -115,12 +122,26 @@ class _Search:
         floats = any(type_.dtype.is_float for type_ in drawn.types.values())
         tries = SPECIALS * 4 if drawn.weight <= TINY else SPECIALS if floats else SPECIALS[:2]
         self.left -= 1
+        if self.filled:
+            draw = Draw(Random(0))
+            draw.values, draw.filled = "filled", self.filled
+            found = examine(drawn, self.exact, draw)
+            if found is not None:
+                self.best, self.instance = found, drawn
+                return True
         for seed, share in enumerate(tries):
             found = examine(drawn, self.exact, Draw(Random(seed), specials=share))
             if found is not None:
                 self.best, self.instance = found, drawn
                 return True
         return False
+
+
+def _elements(failure: Failure) -> dict[str, np.generic]:
+    """The elements that show a failure, where there are such."""
+    if not failure.is_difference:
+        return {}
+    return elements_where_unlike(failure.program, failure.arguments)
 
 
 def _simpler_numbers(numbers: Sequence[float]) -> Iterator[list[float]]:

@@ -26,13 +26,16 @@ from satura.rewrite.check.both_sides import (
 from satura.rewrite.check.compare import node_values
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
+from satura.rewrite.check.every_value import of_every_value
 from satura.rewrite.check.extremes import (
     SQUARE_DRAWS,
     of_equal_extents,
     of_high_rank,
     of_large_extents,
+    of_long_sums,
     of_long_windows,
     of_narrow_dtypes,
+    of_open_borders,
     of_reversed_shapes,
     of_small_extents,
     with_extreme_numbers,
@@ -169,6 +172,10 @@ def _failure_at_extremes(
             failure
             or first_failure(of_small_extents(*chosen, empty=False), rule.exact, seed, "edge")
             or first_failure(of_large_extents(*chosen, longest=True), rule.exact, seed, "alike")
+            or (rule.exact and first_failure(of_long_sums(*chosen), True, seed, "unlike"))
+            or first_failure(
+                of_every_value(*chosen[:2], rule.exact, seed, scale), rule.exact, seed, "every"
+            )
         )
     return failure
 
@@ -190,6 +197,7 @@ def _extremes(
     yield from of_every_dtype(direction, found, seed, scale)
     beside = [*neighbours(direction, found, seed, scale)]
     yield from beside
+    yield from of_open_borders(direction, [*beside, *found], seed, scale)
     yield from with_other_zeros(found, scale)
     yield from with_extreme_numbers([*found, *beside], exact, scale)
     yield from with_giant_extents(direction, found, scale)

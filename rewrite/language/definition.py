@@ -17,7 +17,7 @@ from types import CodeType, FunctionType
 
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language import terms
-from satura.rewrite.language.families import FAMILY_SORTS
+from satura.rewrite.language.families import FAMILY_SORTS, Operands, Others, Some
 from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
 from satura.rewrite.language.rule import Rule
 from satura.rewrite.language.terms import Known, Movable, Tensor, Unpadded, Untransposed, Varying
@@ -77,6 +77,9 @@ def sorts_of(function: Callable[..., object]) -> dict[str, Sort]:
 
 def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sort:
     sort = _annotation_value(annotation, function) if isinstance(annotation, str) else annotation
+    if sort in (Operands, Some, Others):
+        kind = typing.cast(type, sort).__name__
+        raise MistakeError(f"'{name}: {kind}' has to say of what sort: write {kind}[Tensor]")
     if (typing.get_origin(sort) or sort) in FAMILY_SORTS:
         return typing.cast(Sort, sort)
     if isinstance(sort, type) and issubclass(sort, SORTS):

@@ -26,6 +26,7 @@ from satura.rewrite.language.terms import Application, ScalarTerm, Term, subterm
 from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.attributes import Attribute, Refuse
 from satura.rewrite.types.constant import Scalar
+from satura.rewrite.types.dims import SymbolicDim
 from satura.rewrite.types.plain import as_plain
 
 Sort = type
@@ -166,6 +167,8 @@ class Direction:
         text = f"rule '{self.label}' ({self.place}): {type(error).__name__}: {error} for {shown};"
         if isinstance(error, TypeError | AttributeError) and is_of_expression(error):
             return ExpressionError(f"{text} an attribute has no such operator or field")
+        if isinstance(error, TypeError) and f"'{SymbolicDim.__name__}'" in str(error):
+            return RuleError(f"{text} of a size that is open, ask known_at_least(size, bound)")
         return RuleError(f"{text} an attribute function must answer or raise Refuse")
 
     def __str__(self) -> str:

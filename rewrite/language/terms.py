@@ -214,9 +214,15 @@ def operand_of(value: object, taker: str) -> Term:
     sort = expression.sort if isinstance(expression, AttributeVariable) else Scalar
     if isinstance(value, Recorder | Scalar) and sort is Scalar:
         return ScalarTerm(expression)
+    advice = "tensors come first, then attributes (functions before both)"
+    if isinstance(value, Number):
+        advice = (
+            "a number may stand beside a tensor, in binary, select and pad; alone, write"
+            " broadcast(reshape(scalar(c), ones), shape), where attribute functions of a type"
+            f" answer c = Scalar.of({value!r}, type.dtype) and the two Shapes"
+        )
     raise MistakeError(
-        f"{taker} takes a tensor where {_description(value, expression)} stands;"
-        " tensors come first, then attributes (functions before both)"
+        f"{taker} takes a tensor where {_description(value, expression)} stands; {advice}"
     )
 
 

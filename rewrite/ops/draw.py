@@ -79,14 +79,15 @@ class Draw:
         self.near: tuple[int, ...] = ()  # extents that are likely to, which are drawn seldom
         self.functions: frozenset[str] = frozenset()  # elementwise ones to prefer
         self.most = max(MOST_ELEMENTS, *(each for each in extents if isinstance(each, int)), 0)
-        self.reverses = False  # whether reshapes are often to the extents in reverse order
+        self.reverses = False  # whether extents, or what slices read, are often in reverse order
         self.scalars: list[Scalar] = []
         self.slices: list[Slices] = []
         self.casts: list[DType] = []
         self.dtypes: tuple[DType, ...] = (DType.F32, *COMPUTED)  # f32 more often than others
         self.taken = frozenset(COMPUTED)  # what the operands of the op being drawn may have
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
-        self.values = "any"  # of arguments; else "edge" or "alike": see check.arguments
+        self.values = "any"  # of arguments; see check.arguments for others
+        self.filled: dict[str, np.generic] = {}  # an element for all places of an argument
         self.wide = False  # whether the moderate floats drawn last were far from 1
         self.elements: dict[tuple[DType, int], Array] = {}
 

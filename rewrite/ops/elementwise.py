@@ -149,7 +149,12 @@ def _fmod(a: Array, b: Array) -> Array:
 
 
 def _power(a: Array, b: Array) -> Array:
-    """Floats as C's pow; integers wrap, and a negative exponent gives the truncated quotient."""
+    """Floats as C's pow; integers wrap, and a negative exponent gives the truncated quotient.
+
+    f32 is computed in f64 and rounded once: NumPy's own is a last digit off now and then.
+    """
+    if a.dtype == np.float32:
+        return _power(a.astype(np.float64), b.astype(np.float64)).astype(np.float32)
     if a.dtype.kind == "f":
         # NumPy has short cuts for an exponent that all elements share, or a single one has, such
         # as a square root: no element may depend on what others there are.

@@ -1,0 +1,64 @@
+"""Firings whose small operands have all their values at once: 256 of 8 bits, pairs of these, 65,536
+of 16 bits. A law of elements that is wrong for one value alone is seldom refuted by fewer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from satura.rewrite.check.instances import SHAPED, Instance, Wish, draw_instance, fires, ops_of
+from satura.rewrite.language.dsl import Direction
+from satura.rewrite.language.terms import type_of
+from satura.rewrite.types.attributes import Padding, Perm
+from satura.rewrite.types.tensor_type import DType, TensorType
+
+OF_ELEMENTS = {
+    *("unary", "binary", "select", "cast", "constant"),
+    *("reshape", "broadcast", "transpose", "slice", "pad"),
+}
+WANTED = 16  # that fire
+WIDE = 4  # of these, with 65,536 elements
+DRAWS = 60
+OF_SHAPES = (TensorType, Padding, Perm, *SHAPED)
+FEW, MANY = (256, 1), (256, 256)
+
+
+def of_every_value(
+    direction: Direction, firings: Sequence[Instance], exact: bool, seed: int, scale: int
+) -> Iterator[Instance]:
+    """Matches like the firings with small operands, which have an element for each value.
+
+    They have each choice of dtypes in turn. Floats of laws up to rounding do not count.
+    """
+    random = Random(seed)
+    by_dtypes: dict[tuple[DType, ...], list[Instance]] = {}
+    for each in firings if ops_of(direction) <= OF_ELEMENTS else ():
+        dtypes = tuple(type_.dtype for type_ in each.types.values())
+        if any(_is_small(dtype, exact) for dtype in dtypes):
+            by_dtypes.setdefault(dtypes, []).append(each)
+    groups = list(by_dtypes.items())
+    left, wide = WANTED * scale, WIDE * scale
+    for number in range(DRAWS * scale if groups else 0):
+        dtypes, bases = groups[number % len(groups)]
+        bits = sum(8 * dtype.itemsize for dtype in dtypes if _is_small(dtype, exact))
+        is_wide = bits > 8 and wide > 0
+        instance = _with_shape(random.choice(bases), MANY if is_wide else FEW, random)
+        if instance is not None and fires(instance):
+            left, wide = left - 1, wide - is_wide
+            yield instance
+        if not left:
+            return
+
+
+def _is_small(dtype: DType, exact: bool) -> bool:
+    return dtype.itemsize <= 2 and (exact or not dtype.is_float)
+
+
+def _with_shape(base: Instance, shape: tuple[int, ...], random: Random) -> Instance | None:
+    """A match like `base` with another shape; None where the draw gives none."""
+    root = TensorType(type_of(base.direction.left, base.bindings).dtype, shape)
+    given = tuple((name, value) for name, value in base.values if not isinstance(value, OF_SHAPES))
+    dtypes = tuple(dict.fromkeys((root.dtype, *(each.dtype for each in base.types.values()))))
+    return draw_instance(
+        base.direction, random, Wish(len(shape), shape, dtypes, given=given, root=root)
+    )

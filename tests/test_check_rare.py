@@ -1,0 +1,195 @@
+"""What the checker draws for the sake of few laws: rare dtypes, values, extents and orders."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from satura.rewrite.check.both_sides import Failure
+from satura.rewrite.check.counterexample import counterexample
+from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import (
+    binary,
+    cast,
+    concat,
+    gather,
+    pool,
+    reduce,
+    select,
+    slice_,
+    transpose,
+    unary,
+)
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.attributes import Axes, Axis, Count, Perm, Slices, Window
+from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.testing import check
+from tests.tiers import deep_but
+
+
+@rule
+def transpose_bits(x: Tensor, p: Perm) -> Law:
+    """transpose(x, p) = ~transpose(~x, p) of integers: i4 has no ~"""
+    right = unary("bitnot", transpose(unary("bitnot", x), p))
+    return rewrites(transpose(x, p), right, x.type.dtype.is_integer)
+
+
+@rule
+def concat_bits(x: Tensor, y: Tensor, a: Axis) -> Law:
+    """concat(x, y, a) = ~concat(~x, ~y, a) of integers: i4 has no ~"""
+    right = unary("bitnot", concat(unary("bitnot", x), unary("bitnot", y), a))
+    return rewrites(concat(x, y, a), right, x.type.dtype.is_integer)
+
+
+@rule
+def gather_bits(x: Tensor, i: Tensor, a: Axis) -> Law:
+    """gather(x, i, a) = ~gather(~x, i, a) of integers: i4 has no ~"""
+    right = unary("bitnot", gather(unary("bitnot", x), i, a))
+    return rewrites(gather(x, i, a), right, x.type.dtype.is_integer)
+
+
+@rule
+def select_by_product(c: Tensor, x: Tensor) -> Law:
+    """select(c, x, 0) = x * c of integers: i4 has no product"""
+    right = binary("mul", x, cast(c, x.type.dtype))
+    return rewrites(select(c, x, 0), right, x.type.dtype.is_integer)
+
+
+@rule
+def select_same(c: Tensor, x: Tensor) -> Law:
+    """select(c, x, x) = max(x, x) but of bools: f8 has no max"""
+    return rewrites(select(c, x, x), binary("max", x, x), x.type.dtype != DType.BOOL)
+
+
+NARROW = [transpose_bits, concat_bits, gather_bits, select_by_product, select_same]
+
+
+@pytest.mark.parametrize("law", NARROW, ids=lambda each: each.name)
+def test_what_is_only_moved_has_narrow_dtypes_too(law: Rule) -> None:
+    report = check(law, shrink=False)
+    assert report.verdict == "refuted" and "does not take" in report.reason
+
+
+@attribute_function
+def turned_at(t: TensorType, n: Count) -> Slices:
+    """Everything in order, but from the end along axes of extent n."""
+    turned = [dim == n.value for dim in t.shape]
+    starts = tuple(n.value - 1 if each else 0 for each in turned)
+    return Slices(starts, t.shape, tuple(-1 if each else 1 for each in turned))
+
+
+@rule
+def turned_12(x: Tensor) -> Law:
+    """relu(relu(x)) = relu(x): not of an extent of 12, which stands in an attribute alone"""
+    right = slice_(unary("relu", x), turned_at(x.type, Count(12)))
+    return rewrites(unary("relu", unary("relu", x)), right)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_extents_that_attributes_of_the_law_name_are_drawn(seed: int) -> None:
+    assert check(turned_12, seed, shrink=False).verdict == "refuted"
+
+
+@attribute_function
+def turns_along(s: Slices, x: TensorType, a: Axes) -> bool:
+    """Whether s takes all of x, axes other than a in order."""
+    steps = all(step == 1 or (step == -1 and i in a.indices) for i, step in enumerate(s.steps))
+    return s.sizes == x.shape and steps
+
+
+@rule
+def sum_turned(x: Tensor, s: Slices, a: Axes) -> Law:
+    """sum(slice(x, s), a) = sum(x, a) where s turns what is summed: not for three floats"""
+    right = reduce("sum", x, a)
+    return rewrites(reduce("sum", slice_(x, s), a), right, turns_along(s, x.type, a))
+
+
+@attribute_function
+def before(p: Perm, a: Axes) -> Axes:
+    """The axes of x that are a in transpose(x, p)."""
+    return Axes(tuple(sorted(p.order[axis] for axis in a.indices)))
+
+
+@rule
+def product_of_transposed(x: Tensor, p: Perm, a: Axes) -> Law:
+    """prod(transpose(x, p), a) = transpose(prod(x, p(a)), p): not for floats along two axes"""
+    right = transpose(reduce("prod", x, before(p, a)), p)
+    return rewrites(reduce("prod", transpose(x, p), a), right)
+
+
+ORDERS = [sum_turned, product_of_transposed]
+
+
+@pytest.mark.parametrize("seed", deep_but([0, 5], range(8)))
+@pytest.mark.parametrize("law", deep_but([sum_turned], ORDERS), ids=lambda each: each.name)
+def test_floats_are_summed_in_another_order(law: Rule, seed: int) -> None:
+    assert check(law, seed, shrink=False).verdict == "refuted"
+
+
+@rule
+def divide_bytes(x: Tensor) -> Law:
+    """x / 22 = x * 187 >> 12 of bytes: not for 241"""
+    right = binary("shr", binary("mul", cast(x, DType.U32), 187), 12)
+    return rewrites(cast(binary("div", x, 22), DType.U32), right, x.type.dtype == DType.U8)
+
+
+@rule
+def sums_of_bytes(x: Tensor, y: Tensor) -> Law:
+    """x + 1000 y = x + 1000 y of bytes, but for x = 83 and y = 57"""
+    left = binary("add", cast(x, DType.I32), binary("mul", cast(y, DType.I32), 1000))
+    right = binary("add", left, cast(binary("eq", left, 57_083), DType.I32))
+    return rewrites(left, right, x.type.dtype == DType.I8, y.type.dtype == DType.I8)
+
+
+@rule
+def all_but_one(x: Tensor) -> Law:
+    """u32(x) = u32(x) of 16 bits, but of one number that no function names"""
+    wide = cast(x, DType.U32)
+    is_one = binary("eq", binary("mul", wide, 7), 7 * 45_678)
+    return rewrites(wide, binary("add", wide, cast(is_one, DType.U32)), x.type.dtype == DType.U16)
+
+
+SMALL = [divide_bytes, sums_of_bytes, all_but_one]
+
+
+@pytest.mark.parametrize("seed", deep_but([1], range(4)))
+@pytest.mark.parametrize("law", deep_but([divide_bytes], SMALL), ids=lambda each: each.name)
+def test_small_operands_have_every_value(law: Rule, seed: int) -> None:
+    assert check(law, seed, shrink=False).verdict == "refuted"
+
+
+@attribute_function
+def turned_but_hi(w: Window) -> Window:
+    """The window over two axes in the other order, but for the border behind them."""
+    return replace(w.permuted(Perm((1, 0))), hi=w.hi)
+
+
+@rule
+def pool_of_turned(x: Tensor, w: Window, p: Perm) -> Law:
+    """pool(xᵀ, w) = pool(x, w turned)ᵀ: where x is empty, a window may fit into a border alone"""
+    left, right = pool("max", transpose(x, p), w), pool("max", x, turned_but_hi(w))
+    turned = transpose(right, p)
+    return rewrites(left, turned, p.order == (1, 0), left.type == turned.type)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(4))
+def test_windows_with_a_border_are_over_what_may_be_empty(seed: int) -> None:
+    assert check(pool_of_turned, seed, shrink=False).verdict == "refuted"
+
+
+def test_a_counterexample_of_elements_has_one_element() -> None:
+    shown = check(divide_bytes, 1).counterexample
+    assert shown is not None and shown.bindings == {"x": "u8[]"}
+    assert "np.array(241, 'uint8')" in shown.program
+
+
+def test_elements_of_large_arrays_are_told() -> None:
+    build = Builder()
+    x = build.input("x", DType.I16, (256,))
+    program = build.program({"left": build.unary("abs", x), "right": build.unary("relu", x)})
+    at = {"x": np.arange(-2, 254).astype(np.int16)[::-1].copy()}
+    shown = counterexample(Failure(program, "they differ", {}, at, None), divide_bytes)
+    assert shown.reason == "they differ, where x has -1"
