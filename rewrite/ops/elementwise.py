@@ -149,11 +149,8 @@ def _fmod(a: Array, b: Array) -> Array:
 
 
 def _power(a: Array, b: Array) -> Array:
-    """Floats as C's pow; integers wrap, and a negative exponent gives the truncated quotient.
-
-    f32 is computed in f64 and rounded once: NumPy's own is a last digit off now and then.
-    """
-    if a.dtype == np.float32:
+    """Floats as C's pow; integers wrap, and a negative exponent gives the truncated quotient."""
+    if a.dtype == np.float32:  # NumPy's own is a last digit off now and then
         return _power(a.astype(np.float64), b.astype(np.float64)).astype(np.float32)
     if a.dtype.kind == "f":
         # NumPy has short cuts for an exponent that all elements share, or a single one has, such
