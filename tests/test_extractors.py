@@ -256,7 +256,8 @@ def test_variants_make_a_cheaper_choice() -> None:
 
 @pytest.mark.deep
 def test_what_fusion_decides_is_searched_widely(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coordinates that four gathers share, stored or computed again: 700 e-nodes."""
+    """Coordinates that four gathers share, stored or computed again: 700 e-nodes. The search that
+    is not wide is nearly as good, as it keeps fragments that leave room to grow."""
     nodes = [
         node("Conv", "x w", "f", pads=[1] * 4), node("Conv", "f v", "d", pads=[1] * 4),
         node("Transpose", "d", "t", perm=[0, 2, 3, 1]), node("Tanh", "t", "g"),
@@ -266,7 +267,8 @@ def test_what_fusion_decides_is_searched_widely(monkeypatch: pytest.MonkeyPatch)
     program = load(make_model(nodes, {"x": (1, 8, 20, 20)}, weights))
     wide = rewrite(program, DEFAULT, None, None).schedule.seconds
     monkeypatch.setattr("satura.pipeline.stages._LARGE", 0)
-    assert wide < 0.9 * rewrite(program, DEFAULT, None, None).schedule.seconds
+    narrow = rewrite(program, DEFAULT, None, None).schedule.seconds
+    assert wide < 0.96 * narrow < 1.1 * wide
 
 
 def test_variants_store_only_what_others_need(monkeypatch: pytest.MonkeyPatch) -> None:
