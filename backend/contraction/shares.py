@@ -22,9 +22,9 @@ def share_cycles(
 ) -> float:
     """The cycles of the thread that has most to do, of so many `products` of `rows` by `columns`,
     whose rows are cut as is best for it."""
-    panels = products * -(-columns // panel_columns(tile))
     if threads == 1:
         return products * panel_count(tile, columns) * cycles(tile, rows)
+    panels = _panels(tile, columns, products)
     return min(
         _largest_share(tile, rows, panels, threads, blocks, cycles)
         for blocks in _block_counts(rows, panels, threads)
@@ -35,7 +35,7 @@ def tile_for_threads(
     tile: Tile, rows: int, columns: int, products: int, threads: int, cycles: UnitCycles
 ) -> Tile:
     """`tile`, or another one with which the thread that has most to do takes less."""
-    counts = _block_counts(rows, products * -(-columns // panel_columns(tile)), threads)
+    counts = _block_counts(rows, _panels(tile, columns, products), threads)
     if threads == 1 or len(counts) == 1:
         return tile
     best, least = tile, _GAIN * share_cycles(tile, rows, columns, products, threads, cycles)
@@ -44,11 +44,16 @@ def tile_for_threads(
             other = tile_of(vectors, -(-rows // blocks), tile.products)
             if tile.tail:
                 other = with_tail(other, columns)
-            panels = products * -(-columns // panel_columns(other))
+            panels = _panels(other, columns, products)
             share = _largest_share(other, rows, panels, threads, blocks, cycles)
             if share < least:
                 best, least = other, share
     return best
+
+
+def _panels(tile: Tile, columns: int, products: int) -> int:
+    """How many panels all products have."""
+    return products * -(-columns // panel_columns(tile))
 
 
 def _block_counts(rows: int, panels: int, threads: int) -> range:

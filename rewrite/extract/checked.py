@@ -31,7 +31,8 @@ def check_graph(graph: ChoiceGraph, name: str = "") -> None:
         _check_classes(f"{of} computes", [home], size)
         _check_classes(f"{of} reads", _listed(of, f"leaves[{candidate}]", own), size)
         is_number = isinstance(cost, Real) and not isinstance(cost, bool)
-        if not is_number or not 0 <= cost <= DEAREST:  # type: ignore[operator]  # it is one
+        # Types of `Real` say nothing of >=, which 0 <= asks, though all of its kinds have it.
+        if not is_number or not 0 <= cost <= DEAREST:  # type: ignore[operator]
             raise CallError(f"{of} costs {brief(cost)}: costs are numbers from 0 to {DEAREST:g}")
     _check_classes(f"{called} has the goal", goals, size)
 

@@ -29,6 +29,7 @@ from satura.rewrite.ops import REGISTRY, Kind
 MAX_SWEEPS = 12
 _WIDTH_OF_ROWS = 2  # what is cheapest alone may not be so beside what the row reads once more
 _SMALL = MAX_NODES // 4  # nodes: of smaller fragments several fit in one
+_ROOMY = "leaves room"  # marks an option beside a cheaper one
 _EQUAL = 1 + 1e-4  # times as long: two ways to read the same
 # Members of enums by names of their own: to read one takes Python 3.11 a call.
 _SOURCE, _ELEMENTWISE, _LAYOUT, _ROW = Kind.SOURCE, Kind.ELEMENTWISE, Kind.LAYOUT, Fused.ROW
@@ -246,7 +247,7 @@ class Enumeration:
         if is_rival and self._is_outdone(found, price):
             return False
         options[kept] = (price, found)
-        small = options.pop((kept, _SMALL), None)
+        small = options.pop((kept, _ROOMY), None)
         for other in (small, held):
             if other is not None and other[1] is not found:
                 self._keep_small(kept, other[1], other[0])
@@ -259,7 +260,7 @@ class Enumeration:
         size = len(options[kept][1].template.computed)
         if size <= _SMALL or len(found.template.computed) > size // 2:
             return False
-        key = kept, _SMALL
+        key = kept, _ROOMY
         held = options.get(key)
         if held is not None and price >= held[0] * (1 - NOISE):
             return False

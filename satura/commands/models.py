@@ -30,14 +30,14 @@ def file_or_light(name: str, kinds: str = _MODEL) -> Path | ModelProto:
 def refuse_missing(*names: str, kinds: str = _MODEL) -> None:
     """Raise CallError for a name that is neither a file nor a light model."""
     for name in names:
-        if not is_model(name):
+        if not is_there(name):
             from satura.light import NAMES
 
             shown = name if name.strip() else repr(name)
             raise CallError(f"{shown} is neither {kinds} nor one of {', '.join(NAMES)}")
 
 
-def is_model(name: str) -> bool:
+def is_there(name: str) -> bool:
     """Whether it is a file or a light model."""
     if Path(name).is_file():
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from satura.commands.models import file_or_light, is_model
+from satura.commands.models import file_or_light, is_there
 from satura.commands.rule_files import with_files
 from satura.commands.terminal import print_json, print_line, progress
 from satura.commands.values import with_values
@@ -26,7 +26,7 @@ def why(
 
     Rules of files may not end: each is given up after `seconds`, and the others go on without it.
     """
-    if is_model(rule) and not is_model(model):
+    if is_there(rule) and not is_there(model):
         raise CallError(f"the rule comes first: satura why {model} {rule}")
     everything = with_files(rules, files)
     source = with_values(file_or_light(model), values)

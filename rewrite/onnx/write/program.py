@@ -30,11 +30,8 @@ from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
 
 IR_VERSION = 10
-_OLDER = (
-    18,
-    19,
-    20,
-)  # onnxruntime has slow kernels of newer AveragePools, and refuses int8 QDQ of 21
+# onnxruntime has slow kernels of AveragePools newer than 18, and refuses some int8 QDQ of 21.
+_OLDER = (18, 19, 20)
 
 EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
     "unary": elementwise.unary,
