@@ -3,13 +3,14 @@
 There are too many to have all. Every class keeps its best fragments per form (and anchor) for
 others to grow from, one that leaves room to grow among them; and every fragment that was grown can
 be dispatched. The price by which they compete is their own time and that of everything that they
-read: of all dispatches in the union of their leaves' closures, each once. Classes are visited in
-order of depth until nothing improves.
+read: of all dispatches in the union of their leaves' closures, each once. Where something got
+better, what reads it is visited again, the least deep class first, until nothing improves.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heappop, heappush
 from itertools import product as cartesian
 from math import inf
 from typing import TypeAlias
@@ -26,7 +27,7 @@ from satura.rewrite.extract.octets import widens
 from satura.rewrite.extract.templates import Instance, Instances, Templates
 from satura.rewrite.ops import REGISTRY, Kind
 
-MAX_SWEEPS = 12
+_MAX_VISITS = 12  # of one class, should prices in circles of classes fall for long
 _WIDTH_OF_ROWS = 2  # what is cheapest alone may not be so beside what the row reads once more
 _SMALL = MAX_NODES // 4  # nodes: of smaller fragments several fit in one
 _ROOMY = "leaves room"  # marks an option beside a cheaper one
@@ -75,7 +76,6 @@ class Enumeration:
             cls not in outputs and all(classes.nodes[user][at].op in _MOVING for user, at in users)
             for cls, users in enumerate(self._users)
         ]
-        self._combined: dict[tuple[object, ...], Instance | None] = {}
         self._sweep()
 
     def fragment(self, found: Found) -> Fragment:
@@ -124,19 +124,32 @@ class Enumeration:
         return below
 
     def _sweep(self) -> None:
+        """Visit each class, and again those above what got better.
+
+        The least deep comes first, so that a class waits for most of what it reads.
+        """
         order = _by_depth(self.classes)
-        dirty: dict[int, set[int]] = {}
+        depth = {cls: place for place, cls in enumerate(order)}
+        dirty: dict[int, set[int]] = {}  # e-nodes that are to be tried, by class
         for cls in order:
             nodes = self.classes.nodes[cls]
             if useful := {at for at, node in enumerate(nodes) if cls not in node.operands}:
                 dirty[cls] = useful
-        for _ in range(MAX_SWEEPS):
-            if not dirty:
-                return
-            for cls in order:
-                if cls in dirty and self._visit(cls, sorted(dirty.pop(cls))):
-                    for user, position in self._users[cls]:
-                        dirty.setdefault(user, set()).add(position)
+        waiting = [depth[cls] for cls in dirty]  # in order, so a heap
+        visits = [_MAX_VISITS] * len(order)
+        while waiting:
+            place = heappop(waiting)
+            cls = order[place]
+            positions = sorted(dirty.pop(cls))
+            visits[place] -= 1
+            if visits[place] < 0 or not self._visit(cls, positions):
+                continue
+            for user, position in self._users[cls]:
+                if user in dirty:
+                    dirty[user].add(position)
+                elif user in depth:
+                    dirty[user] = {position}
+                    heappush(waiting, depth[user])
 
     def _passes_on(self, found: Found) -> bool:
         """Whether what is moved here, of a class in transit, is only moved on: it is better stored
@@ -149,16 +162,12 @@ class Enumeration:
 
     def _visit(self, cls: int, positions: Iterable[int]) -> bool:
         """Try some e-nodes of a class over their operands' options; whether anything got better."""
-        total, better, combined = self._total[cls], False, self._combined
+        total, better = self._total[cls], False
         self._nearby.clear()
         for position in positions:
             node = self.classes.nodes[cls][position]
             for parts in self._ways(cls, node):
-                key = cls, position, parts  # equal fragments are one object
-                if key in combined:
-                    found = combined[key]
-                else:
-                    found = combined[key] = self.instances.combined(cls, position, parts)
+                found = self.instances.combined(cls, position, parts)
                 if found is not None and self._offer(found):
                     better = True
             if node.op == "concat" and all(map(self.is_computable, node.operands)):

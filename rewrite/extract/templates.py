@@ -221,11 +221,46 @@ class Instances:
         self._bits = [1 << cls for cls in range(len(kinds))]
         self._free = sum([self._bits[cls] for cls, price in enumerate(given) if price is not None])
         self._prices: dict[int, float] = {}  # of sets of given classes
+        self._combined: dict[tuple[object, ...], Instance | None] = {}
+        self._changed: dict[tuple[Instance, int, Instance | None], Instance | None] = {}
 
     def combined(
         self, cls: int, position: int, parts: tuple[Instance | None, ...]
     ) -> Instance | None:
-        """The e-node at a position of a class over some parts, None where these do not fuse."""
+        """The e-node at a position of a class over some parts, None where these do not fuse.
+
+        Equal fragments are one object.
+        """
+        key = cls, position, parts
+        if key not in self._combined:
+            self._combined[key] = self._made(cls, position, parts)
+        return self._combined[key]
+
+    def with_part(self, whole: Instance, cls: int, part: Instance | None) -> Instance | None:
+        """`whole` with `part` where it reads or computes `cls`; where that is None it reads `cls`.
+
+        Parts that it shares stay shared: they have one anchor. None where this does not fuse.
+        """
+        key = whole, cls, part  # most of what is changed is part of several fragments
+        if key not in self._changed:
+            self._changed[key] = self._with_part(whole, cls, part)
+        return self._changed[key]
+
+    def _with_part(self, whole: Instance, cls: int, part: Instance | None) -> Instance | None:
+        parts: list[Instance | None] = []
+        for operand, below in zip(whole.node.operands, whole.parts, strict=True):
+            if operand == cls:
+                parts.append(part)
+            elif below is None or not (below.inner | below.outer) >> cls & 1:
+                parts.append(below)
+            else:
+                changed = self.with_part(below, cls, part)
+                if changed is None:
+                    return None
+                parts.append(changed)
+        return self.combined(whole.cls, whole.position, tuple(parts))
+
+    def _made(self, cls: int, position: int, parts: tuple[Instance | None, ...]) -> Instance | None:
         node, own = self.classes.nodes[cls][position], self._bits[cls]
         if len(parts) == 1 and parts[0] is not None:  # most: nothing can occur twice
             only = parts[0]

@@ -35,7 +35,7 @@ def variants(
     for change, part in changes:
         cls = fragment.classes[change[0]]
         if (among is None or change in among) and (part or found.is_computable(cls)):
-            changed = with_part(found, fragment, cls, part)
+            changed = found.instances.with_part(fragment, cls, part)
             if changed is not None and changed.seconds < inf:
                 yield change, changed
 
@@ -60,32 +60,3 @@ def _options(found: Enumeration, fragment: Instance, place: int) -> list[Instanc
     if found.given[leaf] is not None:
         return []
     return [option for _, option in found.options[leaf].values()]
-
-
-def with_part(
-    found: Enumeration, fragment: Instance, cls: int, part: Instance | None
-) -> Instance | None:
-    """`fragment` with `part` where it reads or computes `cls`; where that is None it reads `cls`.
-
-    Parts that it shares stay shared: they have one anchor. None where this does not fuse.
-    """
-    made: dict[Instance, Instance | None] = {}
-
-    def rebuild(old: Instance) -> Instance | None:
-        if old not in made:
-            parts: list[Instance | None] = []
-            for operand, below in zip(old.node.operands, old.parts, strict=True):
-                if operand == cls:
-                    parts.append(part)
-                elif below is None or not (below.inner | below.outer) >> cls & 1:
-                    parts.append(below)
-                else:
-                    changed = rebuild(below)
-                    if changed is None:
-                        break
-                    parts.append(changed)
-            else:
-                made[old] = found.instances.combined(old.cls, old.position, tuple(parts))
-        return made.setdefault(old, None)
-
-    return rebuild(fragment)
