@@ -179,13 +179,15 @@ def transpose_into_centred(x: Varying, t: DType, z: Tensor, s: Shape, p: Perm) -
 
 
 @rule
-def reshape_into_centred(x: Varying, t: DType, z: Tensor, s: Shape, r: Shape) -> Law:
-    """reshape(t(x) - broadcast(z), r) = t(reshape(x, r)) - reshape(broadcast(z), r), when x are
+def reshape_into_dequantised(
+    f: BinaryFn, x: Varying, t: DType, c: Tensor, s: Shape, r: Shape
+) -> Law:
+    """reshape(f(t(x), broadcast(c)), r) = f(t(reshape(x, r)), reshape(broadcast(c), r)), when x are
     integers of at most 16 bits"""
-    zeros = broadcast(z, s)
+    spread = broadcast(c, s)
     return rewrites(
-        reshape(binary("sub", cast(x, t), zeros), r),
-        binary("sub", cast(reshape(x, r), t), reshape(zeros, r)),
+        reshape(binary(f, cast(x, t), spread), r),
+        binary(f, cast(reshape(x, r), t), reshape(spread, r)),
         is_small(x.type),
     )
 

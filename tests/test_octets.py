@@ -334,6 +334,33 @@ def test_what_is_quantised_anew_is_summed_as_octets(second: float) -> None:
     assert len(found) == 1 and found[0] is not None
 
 
+@pytest.mark.parametrize("rules", ["default", "none"])
+def test_rows_that_are_dequantised_are_summed_as_octets(rules: str) -> None:
+    """Of a product of [2, 3, 96] as quantisers write it, with a factor per column."""
+    random = np.random.default_rng(11)
+    constants: dict[str, object] = {
+        "s": np.float32(0.02), "z": np.int8(-3), "t": np.float32(0.11), "o": np.zeros(32, np.int8),
+        "w": random.integers(-127, 128, (96, 32)).astype(np.int8), "b": np.zeros(32, np.float32),
+        "u": np.linspace(0.005, 0.02, 32, dtype=np.float32),
+    }  # fmt: skip
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d"),
+        node("DequantizeLinear", "w u o", "f", axis=1), node("MatMul", "d f", "m"),
+        node("QuantizeLinear", "m t z", "p"), node("DequantizeLinear", "p t z", "e"),
+        node("Add", "e b", "y"),
+    ]  # fmt: skip
+    model = make_model(nodes, {"x": (2, 3, 96)}, constants, 13)
+    x = random.normal(size=(2, 3, 96)).astype(np.float32)
+    compiled = satura.compile(model, threads=1, rules=rules)
+    features = [each.features for each in compiled.rewritten.schedule.dispatches]
+    kinds = {name for each in features if each for name, _ in each.work}
+    assert ("octets" in kinds) is (rules == "default")
+    found, meant = compiled.run({"x": x})["y"], interpret(satura.load(model), {"x": x})["y"]
+    differences = np.abs(np.float64(found) - np.float64(meant))
+    assert differences.max() <= 0.1101  # a step
+    assert np.mean(differences > 1e-3) <= 0.02  # at ties
+
+
 @pytest.mark.parametrize("weight", [DType.I8, DType.U8])
 @pytest.mark.parametrize("is_dynamic", [False, True])
 @pytest.mark.parametrize("kernel", deep_but([0, 3], [0, 1, 3]))

@@ -223,7 +223,7 @@ CONDITIONS: list[tuple[str, Made, Made]] = [
     ("transpose_into_dequantised", dequantised(DType.I8), dequantised(DType.I32)),
     ("transpose_into_widened", widened_constant(DType.I8), widened_constant(DType.I32)),
     ("transpose_into_centred", centred(DType.U8), centred(DType.I32)),
-    ("reshape_into_centred", centred(DType.U8, flat), centred(DType.I32, flat)),
+    ("reshape_into_dequantised", centred(DType.U8, flat), centred(DType.I32, flat)),
 ]
 
 
