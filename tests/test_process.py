@@ -41,7 +41,8 @@ def nothing_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = _open_files(), _children()
     yield
-    gc.collect()
+    if (_open_files(), _children()) != before or any(tmp_path.iterdir()):
+        gc.collect()
     assert (_open_files(), _children()) == before
     assert list(tmp_path.iterdir()) == []
 
