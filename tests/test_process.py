@@ -35,6 +35,12 @@ from satura.rules import NONE
 pytestmark = pytest.mark.skipif(not FORKS, reason="there is no fork here")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def nothing_left_by_others() -> None:
+    """No file of other tests is closed while these count open files."""
+    gc.collect()
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No open file, no child and no temporary folder more than before."""
