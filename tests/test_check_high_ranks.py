@@ -57,7 +57,7 @@ def turn_conv(x: Tensor, w: Tensor, p: Perm, window: Window, groups: Groups) -> 
 WRONG = [drop_whole_slice, turn_conv]
 
 
-@pytest.mark.parametrize("seed", deep_but(range(2), range(4)))
+@pytest.mark.parametrize("seed", deep_but([0], range(4)))
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda each: each.name)
 def test_laws_that_are_wrong_at_high_ranks_only_are_refuted(wrong: Rule, seed: int) -> None:
     report = check(wrong, seed, shrink=False)

@@ -151,7 +151,9 @@ WRONG = [matmul_of_pads, conv_that_covers, max_of_pools, transposes_that_agree, 
 
 
 @pytest.mark.parametrize("seed", deep_but([0], range(3)))
-@pytest.mark.parametrize("wrong", deep_but(WRONG[3:], WRONG), ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "wrong", deep_but([transposes_that_agree], WRONG), ids=lambda each: each.name
+)
 def test_laws_that_are_wrong_by_one_field_are_refuted(wrong: Rule, seed: int) -> None:
     report = check(wrong, seed, shrink=False)
     assert report.verdict == "refuted", str(report)
@@ -164,7 +166,7 @@ def test_some_are_refuted_by_neighbours_only(monkeypatch: pytest.MonkeyPatch) ->
     assert "tested" in verdicts.values(), verdicts
 
 
-@pytest.mark.parametrize("law", WRONG, ids=lambda each: each.name)
+@pytest.mark.parametrize("law", deep_but(WRONG[1::2], WRONG), ids=lambda each: each.name)
 def test_neighbours_fire_and_have_other_attributes(law: Rule) -> None:
     (direction,) = law.directions
     firings = Firings(direction)

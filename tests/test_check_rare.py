@@ -66,7 +66,7 @@ def select_same(c: Tensor, x: Tensor) -> Law:
 NARROW = [transpose_bits, concat_bits, gather_bits, select_by_product, select_same]
 
 
-@pytest.mark.parametrize("law", NARROW, ids=lambda each: each.name)
+@pytest.mark.parametrize("law", deep_but(NARROW[::4], NARROW), ids=lambda each: each.name)
 def test_what_is_only_moved_has_narrow_dtypes_too(law: Rule) -> None:
     report = check(law, shrink=False)
     assert report.verdict == "refuted" and "does not take" in report.reason
@@ -122,7 +122,7 @@ def product_of_transposed(x: Tensor, p: Perm, a: Axes) -> Law:
 ORDERS = [sum_turned, product_of_transposed]
 
 
-@pytest.mark.parametrize("seed", deep_but([0, 5], range(8)))
+@pytest.mark.parametrize("seed", deep_but([0], range(8)))
 @pytest.mark.parametrize("law", deep_but([sum_turned], ORDERS), ids=lambda each: each.name)
 def test_floats_are_summed_in_another_order(law: Rule, seed: int) -> None:
     assert check(law, seed, shrink=False).verdict == "refuted"

@@ -19,6 +19,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.onnx_models import Shape, Typed, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close
+from tests.tiers import deep_but
 from tests.trivial_scheduler import one_dispatch
 
 X: dict[str, Shape | Typed] = {"x": (2, 3)}
@@ -124,7 +125,9 @@ def given(model: ModelProto, indices: object) -> dict[str, Array]:
     return {"i": np.array(indices), **{name: ARRAYS[name] for name in names}}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", deep_but([name for name in CASES if name not in ("RoiAlign", "GRU", "LSTM")], CASES)
+)
 def test_an_index_outside_of_its_own_axis_is_named(name: str) -> None:
     model, good, bad = CASES[name]
     compiled = satura.compile(model, threads=1)

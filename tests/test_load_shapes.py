@@ -214,7 +214,16 @@ DECIDED: dict[str, ModelProto] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", deep_but([*DECIDED][::2], DECIDED))
+@pytest.mark.parametrize(
+    "name",
+    deep_but(
+        [
+            "a product that floats round", "the half of an axis, sorted",
+            "a branch for odd extents",
+        ],
+        DECIDED,
+    ),
+)  # fmt: skip
 def test_sizes_decide_by_programs_of_their_own(name: str, tmp_path: Path) -> None:
     model = DECIDED[name]
     compiled = satura.compile(model, threads=1)
@@ -229,7 +238,9 @@ def test_sizes_decide_by_programs_of_their_own(name: str, tmp_path: Path) -> Non
                 assert_close(result, expected, 1e-5)
 
 
-@pytest.mark.parametrize("attributes", [{"axis": 0}, {"axis": 1}, {}], ids=str)
+@pytest.mark.parametrize(
+    "attributes", deep_but([{"axis": 1}], [{"axis": 0}, {"axis": 1}, {}]), ids=str
+)
 def test_a_longer_condition_chooses_of_what_there_is(attributes: dict[str, Any]) -> None:
     condition = {"c": np.array([1, 0, 1, 0, 0, 1], np.bool_)}
     model = make_model([node("Compress", "x c", **attributes)], {"x": ("n", "m")}, condition)
@@ -277,7 +288,7 @@ REPEATED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REPEATED)
+@pytest.mark.parametrize("name", deep_but(["a loop"], REPEATED))
 def test_all_long_repetitions_share_the_program_of_a_step(name: str) -> None:
     compiled = satura.compile(REPEATED[name], threads=1)
     with pytest.warns(HostFallbackWarning, match=r"steps of \d nodes are more than 128 nodes"):

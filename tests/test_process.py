@@ -35,13 +35,20 @@ from satura.rules import NONE
 pytestmark = pytest.mark.skipif(not FORKS, reason="there is no fork here")
 
 
+@pytest.fixture(autouse=True, scope="module")
+def nothing_left_by_others() -> None:
+    """No file of other tests is closed while these count open files."""
+    gc.collect()
+
+
 @pytest.fixture(autouse=True)
 def nothing_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No open file, no child and no temporary folder more than before."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = _open_files(), _children()
     yield
-    gc.collect()
+    if (_open_files(), _children()) != before or any(tmp_path.iterdir()):
+        gc.collect()
     assert (_open_files(), _children()) == before
     assert list(tmp_path.iterdir()) == []
 
