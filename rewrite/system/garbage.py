@@ -20,7 +20,17 @@ def without_collections() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            if not gc.get_freeze_count():
+            if not _has_frozen():
                 gc.freeze()
                 gc.unfreeze()  # into the oldest generation
             gc.enable()
+
+
+def _has_frozen() -> bool:
+    """Whether the process froze anything, which is for good: to count it takes a walk over all."""
+    global _FROZEN
+    _FROZEN = _FROZEN or gc.get_freeze_count() > 0
+    return _FROZEN
+
+
+_FROZEN = False

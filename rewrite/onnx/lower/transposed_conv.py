@@ -1,4 +1,4 @@
-"""ConvTranspose: every phase of the result is a convolution of its own.
+"""ConvTranspose: every phase of the result is a convolution of its own, or of many all are one.
 
 Position q of the result, with `lo` cut off before it, gets x[o] · w[t] where o · stride + t ·
 dilation = q + lo. So results that are `stride` apart see the same taps of neighbouring elements.
@@ -17,7 +17,7 @@ from satura.rewrite.onnx.lower.geometry import Geometry
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import Dim, known_at_least
 
-MOST_PHASES = 16  # more are one convolution, which multiplies by zeros between the elements
+MOST_PHASES = 16  # more are one convolution, whose kernel is filled up to whole strides
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def conv_transpose(node: Context) -> int:
     weights = _weights(node, w, groups)
     parameters = zip(spatial, kernel, strides, dilations, lo, ends, strict=True)
     axes = [_Axis(*each) for each in parameters]
-    lowered = _over_zeros if prod(strides) > MOST_PHASES else _interleave
+    lowered = _at_once if prod(strides) > MOST_PHASES else _interleave
     result = lowered(build, last, weights, axes, groups)
     result = build.transpose(result, (0, rank - 1, *range(1, rank - 1)))
     bias = node.optional(2)
@@ -150,20 +150,53 @@ def _of_phase(
     return channels_last(build, x, seen, window, groups)
 
 
-def _over_zeros(build: Tensors, x: int, weights: int, axes: Sequence[_Axis], groups: int) -> int:
-    """The convolution with flipped weights of x with strides - 1 zeros between its elements."""
-    shape = build.shape(weights)
-    last = [*(axis.kernel - 1 for axis in axes), 0, 0]
-    flipped = build.slice(weights, last, shape, [*(-1 for _ in axes), 1, 1])
-    reach = [axis.dilation * (axis.kernel - 1) for axis in axes]
+def _at_once(build: Tensors, x: int, weights: int, axes: Sequence[_Axis], groups: int) -> int:
+    """One convolution, whose channels are those of all phases, moved to where the phases stand."""
+    strides = [axis.stride for axis in axes]
+    w, taps = _by_phase(build, weights, axes, groups)
+    first = [axis.cut // axis.stride for axis in axes]  # of the strides that hold a result
     window = Geometry(
-        tuple(axis.kernel for axis in axes), (1,) * len(axes),
-        tuple(axis.dilation for axis in axes),
-        tuple(r - axis.cut for r, axis in zip(reach, axes, strict=True)),
-        tuple(axis.end for axis in axes),
+        taps, (1,) * len(taps), (1,) * len(taps),
+        tuple(count - 1 - begin for count, begin in zip(taps, first, strict=True)),
+        tuple(axis.end // axis.stride for axis in axes),
     )  # fmt: skip
-    spread = _interleave_zeros(build, x, [axis.stride for axis in axes])
-    return channels_last(build, spread, flipped, window, groups)
+    found = channels_last(build, x, w, window, groups)
+    n, *held, _ = build.shape(found)
+    channels = build.shape(weights)[-1]
+    split = build.reshape(found, [n, *held, groups, *strides, channels // groups])
+    rank = len(axes)
+    places = [place for at in range(1, rank + 1) for place in (at, rank + 1 + at)]
+    moved = build.transpose(split, (0, *places, rank + 1, 2 * rank + 2))
+    whole = [extent * stride for extent, stride in zip(held, strides, strict=True)]
+    joined = build.reshape(moved, [n, *whole, channels])
+    starts = [axis.cut - at * axis.stride for axis, at in zip(axes, first, strict=True)]
+    return build.slice(joined, [0, *starts, 0], [n, *(axis.results for axis in axes), channels])
+
+
+def _by_phase(
+    build: Tensors, weights: int, axes: Sequence[_Axis], groups: int
+) -> tuple[int, tuple[int, ...]]:
+    """Weights [*kernel, c, oc] with the taps of each phase in channels of its own, the last tap
+    first, and how many taps these are per axis."""
+    rank, strides = len(axes), [axis.stride for axis in axes]
+    inner, channels = build.shape(weights)[rank:]
+    reach = [axis.dilation * (axis.kernel - 1) + 1 for axis in axes]
+    taps = [-(-extent // stride) for extent, stride in zip(reach, strides, strict=True)]
+    spread = _spread(build, weights, [axis.dilation for axis in axes])
+    more = [
+        count * stride - extent for count, stride, extent in zip(taps, strides, reach, strict=True)
+    ]
+    zero = build.constant(0, build.dtype(weights))
+    full = build.padded(spread, zero, [0] * (rank + 2), [*more, 0, 0])
+    by_stride = [size for pair in zip(taps, strides, strict=True) for size in pair]
+    shape = [*by_stride, inner, groups, channels // groups]
+    split = build.reshape(full, shape)
+    last = [size - 1 if at % 2 == 0 and at < 2 * rank else 0 for at, size in enumerate(shape)]
+    steps = [-1 if at % 2 == 0 and at < 2 * rank else 1 for at in range(len(shape))]
+    flipped = build.slice(split, last, shape, steps)
+    kernel, phases = range(0, 2 * rank, 2), range(1, 2 * rank, 2)
+    moved = build.transpose(flipped, (*kernel, 2 * rank, 2 * rank + 1, *phases, 2 * rank + 2))
+    return build.reshape(moved, [*taps, inner, prod(strides) * channels]), tuple(taps)
 
 
 def _transposed_pads(
@@ -207,14 +240,16 @@ def _weights(node: Context, w: int, groups: int) -> int:
     return build.reshape(moved, (*kernel, channels // groups, groups * width))
 
 
-def _interleave_zeros(build: Tensors, x: int, strides: Sequence[int]) -> int:
-    """Zeros between the elements of channels-last x: split, pad, join, cut the last zeros off."""
-    n, *spatial, c = build.shape(x)
-    split = build.reshape(x, [n, *(dim for extent in spatial for dim in (extent, 1)), c])
-    amounts = [0, *(amount for stride in strides for amount in (0, stride - 1)), 0]
-    zero = build.constant(0, build.dtype(x))
+def _spread(build: Tensors, weights: int, dilations: Sequence[int]) -> int:
+    """Weights [*kernel, c, oc] with dilation - 1 zeros between the taps of each axis."""
+    if max(dilations) == 1:
+        return weights
+    *kernel, inner, channels = build.shape(weights)
+    split = build.reshape(weights, [*(dim for k in kernel for dim in (k, 1)), inner, channels])
+    amounts = [*(amount for d in dilations for amount in (0, d - 1)), 0, 0]
+    zero = build.constant(0, build.dtype(weights))
     padded = build.padded(split, zero, [0] * len(amounts), amounts)
-    joined = [extent * stride for extent, stride in zip(spatial, strides, strict=True)]
-    whole = build.reshape(padded, [n, *joined, c])
-    sizes = [size - (stride - 1) for size, stride in zip(joined, strides, strict=True)]
-    return build.slice(whole, [0] * (len(spatial) + 2), [n, *sizes, c])
+    joined = [k * d for k, d in zip(kernel, dilations, strict=True)]
+    whole = build.reshape(padded, [*joined, inner, channels])
+    sizes = [size - (d - 1) for size, d in zip(joined, dilations, strict=True)]
+    return build.slice(whole, [0] * (len(kernel) + 2), [*sizes, inner, channels])
