@@ -12,6 +12,7 @@ from itertools import count
 
 import numpy as np
 from onnx import NodeProto, helper
+from onnx.defs import get_schema
 
 from satura.rewrite.errors import ProgramError, UnsupportedError
 from satura.rewrite.onnx.types import ELEMENT_CODES
@@ -150,7 +151,7 @@ class Emitter:
     def _before_transposes(
         self, op_type: str, operands: Sequence[str], attributes: Mapping[str, object]
     ) -> tuple[tuple[int, ...], list[str], dict[str, object]] | None:
-        """The order of the axes of all operands, and the node on what they are transposes of."""
+        """The order of the result's axes, and the node on what the operands are transposes of."""
         is_reduction = op_type in REDUCTIONS
         read = operands[:1] if is_reduction else operands
         orders = {self.source(x)[1] for x in read} - {()}
@@ -165,12 +166,17 @@ class Emitter:
             for x in read
         ]
         attributes = dict(attributes)
-        axis = attributes.get("axis")
-        if isinstance(axis, int):
+        if "axis" in (known := get_schema(op_type).attributes):
+            axis = attributes.get("axis", known["axis"].default_value.i)
+            assert isinstance(axis, int)
             attributes["axis"] = order[axis]
         if is_reduction:
-            axes = self.constants[operands[1]].array.tolist()
-            moved.append(self.integers(sorted(order[each] for each in axes)))
+            given = [order[axis] for x in operands[1:] for axis in self.constants[x].array.tolist()]
+            moved += [self.integers(sorted(given)) for _ in operands[1:]]
+            if not attributes.get("keepdims", 1):
+                all_ = () if attributes.get("noop_with_empty_axes") else order
+                kept = [axis for axis in order if axis not in (given or all_)]
+                order = tuple(map(sorted(kept).index, kept))
         return order, moved, attributes
 
     def _rank(self, x: str) -> int | None:
