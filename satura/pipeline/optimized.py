@@ -14,18 +14,17 @@ from satura.pipeline.rule_sets import Rules
 from satura.pipeline.stages import Searched
 from satura.pipeline.written import rewrite_for_file
 from satura.rewrite.egraph.limits import Limits
-from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.checks import opset_versions
 from satura.rewrite.onnx.cut import OpenExtents, constants_inside, cut
 from satura.rewrite.onnx.files import ModelApart, initializer, read_apart
 from satura.rewrite.onnx.inlined import inlined
 from satura.rewrite.onnx.inputs import declared_inputs, with_named_sizes
 from satura.rewrite.onnx.made_sequences import tensors_among
-from satura.rewrite.onnx.order import all_nodes, inner_graphs
+from satura.rewrite.onnx.order import all_nodes
 from satura.rewrite.onnx.parts import Parts
 from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.onnx.upgrade import upgrade
-from satura.rewrite.onnx.write.kept import changed
+from satura.rewrite.onnx.write.kept import with_lasting_graphs
 from satura.rewrite.onnx.write.program import OLDER
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.constant import Constant
@@ -77,20 +76,8 @@ def optimized(
     except OpenExtents:
         whole = upgrade(apart)
         flat = inlined(whole) if whole.proto.functions else whole
-        return _in_parts(with_named_sizes(_with_lasting_graphs(flat)), rewrite)
-
-
-def _with_lasting_graphs(model: ModelApart) -> ModelApart:
-    """The model, in a newer opset where graphs inside of nodes mean something else in it: such
-    nodes could not stay as they are."""
-    opset, newer = opset_versions(model.proto.opset_import).get("", OLDER[0]), OLDER[0]
-    nodes = [each for each in model.proto.graph.node if any(inner_graphs(each))]
-    if opset >= newer or not any(changed(each, opset, newer, frozenset()) for each in nodes):
-        return model
-    try:
-        return upgrade(model, newer)
-    except UnsupportedError:
-        return model  # and `save` names the node, if it stays
+        lasting = with_lasting_graphs(flat, OLDER[0])
+        return _in_parts(with_named_sizes(lasting), rewrite)
 
 
 def _as_one(found: Searched) -> Optimized:

@@ -11,7 +11,7 @@ from satura.rewrite.onnx.order import all_nodes, label, uses
 from satura.rewrite.onnx.parts import Parts
 from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.onnx.write.emitter import Emitter
-from satura.rewrite.onnx.write.kept import changed, moved
+from satura.rewrite.onnx.write.kept import changes, moved
 from satura.rewrite.onnx.write.program import (
     OLDER,
     another_op,
@@ -121,8 +121,9 @@ class _Graph:
         for opset in (*(each for each in OLDER if each < newest), newest):
             nodes = [each for each in self._emit.nodes if id(each) not in self._kept]
             if all(opset == newest or is_one_of(each, opset, newest, types) for each in nodes):
-                differing = (changed(x, self._old, opset, types) for x in self._kept.values())
-                found = next((each for each in differing if each is not None), None)
+                kept = self._kept.values()
+                differing = (x for node in kept for x in changes(node, self._old, opset, types))
+                found = next(differing, None)
                 if found is None:
                     return opset
         assert found is not None
