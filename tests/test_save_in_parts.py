@@ -12,10 +12,15 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+from onnxruntime.capi import onnxruntime_pybind11_state as onnxruntime_errors
 
 import satura
-from satura.errors import EqualSizesWarning, UnsupportedError
+from satura.errors import EqualSizesWarning, SaturaError, UnsupportedError
+from satura.rewrite.onnx.cut import OpenExtents
+from satura.rewrite.onnx.load import load_with_calls
 from satura.rewrite.onnx.parts import Parts
+from satura.rewrite.onnx.write.emitter import OPSET
 from satura.rewrite.onnx.write.save import save, to_model
 from satura.rewrite.types.tensor_type import Array
 from tests import test_data_control_flow as flow
@@ -186,6 +191,47 @@ def test_saved_models_compute_what_the_model_does(name: str, tmp_path: Path) -> 
     made = {name for each in saved.graph.node for name in each.output}
     assert made >= {name for each in parts.kept for name in each.output if name}
     assert made >= {each.name for each in saved.graph.output}, "no result is an initializer"
+
+
+UNABLE = (
+    onnxruntime_errors.Fail, onnxruntime_errors.InvalidArgument, onnxruntime_errors.InvalidGraph,
+    onnxruntime_errors.NotImplemented, onnxruntime_errors.RuntimeException,
+)  # fmt: skip
+
+
+def _has_open_extents(model: ModelProto) -> bool:
+    try:
+        load_with_calls(model, OPSET)
+    except SaturaError as error:
+        return isinstance(error, OpenExtents)
+    return False
+
+
+@pytest.mark.deep
+@pytest.mark.filterwarnings("ignore")
+def test_nodes_of_every_kind_stay_where_no_shape_is_declared() -> None:
+    """The onnx package's own cases in which results have extents of data or of inputs' values."""
+    kept: set[str] = set()
+    for case in collect_testcases(None):
+        model = ModelProto()
+        model.CopyFrom(case.model or model)
+        for output in model.graph.output:
+            for dim in output.type.tensor_type.shape.dim:
+                dim.Clear()
+        names = (value.name for value in model.graph.input)
+        call = dict(zip(names, (case.data_sets or [])[0][0], strict=False))
+        if not _has_open_extents(model):
+            continue
+        try:
+            parts = satura.optimize(model)
+            saved = to_model(parts)
+            run(model, call)
+        except (SaturaError, *UNABLE):
+            continue  # not only because of the nodes that would stay
+        compare(model, saved, [call])
+        assert isinstance(parts, Parts)
+        kept |= {each.op_type for each in parts.kept}
+    assert len(kept) > 20 and kept >= {"NonZero", "Compress", "Slice", "Resize", "Pad"}
 
 
 def test_what_is_around_the_nodes_is_rewritten_and_typed_as_before() -> None:

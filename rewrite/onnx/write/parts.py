@@ -115,16 +115,18 @@ class _Graph:
 
     def _opset(self) -> int:
         """The oldest opset in which all nodes mean the same."""
-        newest = self._versions[""]
+        newest, nodes = self._versions[""], self._emit.nodes
         types = element_types([*self._programs.values()])
-        found: NodeProto | None = None
-        for opset in (*(each for each in OLDER if each < newest), newest):
-            nodes = [each for each in self._emit.nodes if id(each) not in self._kept]
-            if all(opset == newest or is_one_of(each, opset, newest, types) for each in nodes):
-                kept = self._kept.values()
-                differing = (x for node in kept for x in changes(node, self._old, opset, types))
-                found = next(differing, None)
-                if found is None:
-                    return opset
-        assert found is not None
-        raise UnsupportedError(another_op(label(found), self._old, newest))
+        made = [each for each in nodes if id(each) not in self._kept]
+        older = [
+            opset
+            for opset in OLDER
+            if opset < newest and all(is_one_of(each, opset, newest, types) for each in made)
+        ]
+        differing: list[NodeProto] = []
+        for opset in (*older, newest):
+            kept = self._kept.values()
+            differing = [x for each in kept for x in changes(each, self._old, opset, types)]
+            if not differing:
+                return opset
+        raise UnsupportedError(another_op(label(differing[0]), self._old, newest))
