@@ -6,7 +6,7 @@ An interrupt does not cut these imports in two: half of NumPy's would break all 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from satura.rewrite.errors import CallError, brief, file_errors
 from satura.rewrite.system.interrupts import import_whole
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from satura.rewrite.extract.cost import CostModel
     from satura.rewrite.extract.schedule import Refusals
     from satura.rewrite.language.dsl import Rule
+    from satura.rewrite.onnx.parts import Parts
     from satura.rewrite.program.program import Program
     from satura.rewrite.types.tensor_type import Array
 
@@ -66,8 +67,9 @@ def load(model: Model, values: Mapping[str, object] | None = None) -> Program:
     return load_model(model, values)
 
 
-def save(program: Program, path: str | Path) -> None:
-    """Write `program` as an ONNX model; the file appears complete or not at all.
+def save(program: Program | Parts, path: str | Path) -> None:
+    """Write what `load` or `optimize` gave as an ONNX model; the file appears complete or not at
+    all.
 
     It may replace a model, also the one that the program was made of. Raises CallError where the
     file is there and is not a model: the weights of one, say, or a saved program. An
@@ -81,7 +83,7 @@ def save(program: Program, path: str | Path) -> None:
 
     with file_errors("write", path):
         save_onnx(program, as_path(path))
-    warn_of_equal_sizes(program, "the saved model")
+    warn_of_equal_sizes(program.taken, "the saved model")
 
 
 def open(path: str | Path, trust: bool = False, verify: bool = False) -> Opened:
@@ -123,10 +125,26 @@ def interpret(program: Model, arguments: Mapping[str, Array]) -> dict[str, Array
     return interpret_program(load(program), arguments)
 
 
+@overload
+def optimize(
+    model: Program, rules: Rules = "default", limits: Limits | None = None, strict: bool = False
+) -> Program: ...
+
+
+@overload
 def optimize(
     model: Model, rules: Rules = "default", limits: Limits | None = None, strict: bool = False
-) -> Program:
+) -> Program | Parts: ...
+
+
+def optimize(
+    model: Model, rules: Rules = "default", limits: Limits | None = None, strict: bool = False
+) -> Program | Parts:
     """The cheapest program that the rules can make of `model` within `limits`.
+
+    Of a model with nodes of which only data say how long their results are, as NonZero, these are
+    Parts: the cheapest `programs`, and between them such nodes as they are, `kept`. `save` writes
+    them as one model.
 
     A limit that cuts the search short is a warning: the best program found so far is returned.
     `save` writes nodes of `model` where nothing is cheaper for a runtime. Rules of your
@@ -136,14 +154,14 @@ def optimize(
     equal sizes only, and may compute something else where one of them is 1: an EqualSizesWarning
     names both and the node. Give equal sizes equal names in the model; `compile` runs others, too.
     """
-    import_whole("satura.pipeline.written")
+    import_whole("satura.pipeline.optimized")
     _check(limits, strict=strict)
-    from satura.pipeline.written import rewrite_for_file
+    from satura.pipeline.optimized import optimized
     from satura.rewrite.program.equal_sizes import warn_of_equal_sizes
 
-    program = rewrite_for_file(model, rules, limits, strict=strict).schedule.program
-    warn_of_equal_sizes(program, "the program, also when it is saved,")
-    return program
+    made = optimized(model, rules, limits, strict=strict).made
+    warn_of_equal_sizes(made.taken, "the program, also when it is saved,")
+    return made
 
 
 def why(

@@ -198,7 +198,11 @@ def optimize(
     size: Sizes = None,
     threads: Threads = None,
 ) -> None:
-    """Rewrite MODEL and write the result as an ONNX file, for other runtimes: OUT may be MODEL."""
+    """Rewrite MODEL and write the result as an ONNX file, for other runtimes: OUT may be MODEL.
+
+    Nodes of which only data say how long their results are, as NonZero, stay as MODEL has them, and
+    what is before and behind them is rewritten.
+    """
     from satura.commands.bench import needs_onnxruntime
     from satura.commands.compiling import parse_limits
     from satura.commands.models import file_or_light

@@ -220,7 +220,7 @@ def test_parts_have_what_a_compiled_model_has(tmp_path: Path) -> None:
     with pytest.raises(CallError, match="use run, not bind"):
         compiled.bind(first)
     with pytest.raises(UnsupportedError, match=r"depends on data; satura.compile and `satura run`"):
-        satura.optimize(model)
+        satura.load(model)
     with pytest.raises(UnsupportedError, match=r"\('NonZero'\) runs in Python.* its `parts`"):
         compiled.save(tmp_path / "parts.satura")
     with pytest.raises(CallError, match=r"a Compiled cannot be pickled or copied"):

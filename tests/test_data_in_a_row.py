@@ -8,6 +8,7 @@ import onnx.parser
 import pytest
 
 import satura
+from satura.rewrite.types.tensor_type import Array
 from tests.onnx_models import make_model, node, random_input
 from tests.onnxruntime_reference import run
 
@@ -30,10 +31,7 @@ IN_A_ROW = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", IN_A_ROW)
-@pytest.mark.parametrize("count", [4, 70])
-def test_data_decide_shapes_behind_what_data_decide(name: str, count: int) -> None:
-    """Vectors are no axes or sizes because they are short, nor are floats of open length."""
+def model_of(name: str) -> onnx.ModelProto:
     model = onnx.parser.parse_model(
         f"""<ir_version: 8, opset_import: ["": 18]> g (float[n] x) => (y)
             <int64 zero = {{0}}, int64 step = {{1}}, int64[1] none = {{0}}, int64[1] one = {{1}},
@@ -42,10 +40,23 @@ def test_data_decide_shapes_behind_what_data_decide(name: str, count: int) -> No
     )
     del model.graph.output[0]
     model.graph.output.append(onnx.ValueInfoProto(name="y"))
+    return model
+
+
+def counted(count: int, least: int) -> Array:
+    """So many numbers, four different ones."""
+    return np.arange(count, dtype=np.float32)[::-1].copy() % 4 + least
+
+
+@pytest.mark.parametrize("name", IN_A_ROW)
+@pytest.mark.parametrize("count", [4, 70])
+def test_data_decide_shapes_behind_what_data_decide(name: str, count: int) -> None:
+    """Vectors are no axes or sizes because they are short, nor are floats of open length."""
+    model = model_of(name)
     compiled = satura.compile(model, threads=1)
     assert not compiled.deciding
     for least in (0, 2):
-        x = np.arange(count, dtype=np.float32)[::-1].copy() % 4 + least
+        x = counted(count, least)
         np.testing.assert_array_equal(compiled(x), run(model, {"x": x})[0])
 
 

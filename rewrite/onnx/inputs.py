@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from onnx import GraphProto, TypeProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 from satura.rewrite.errors import ModelError, UnsupportedError
-from satura.rewrite.onnx.types import dtype_of
+from satura.rewrite.onnx.files import ModelApart
+from satura.rewrite.onnx.types import dtype_of, type_proto
 from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import MOST_AXES, DType, TensorType
@@ -33,6 +35,24 @@ def input_types(graph: GraphProto, constants: Mapping[str, object]) -> dict[str,
 def declared_inputs(graph: GraphProto) -> dict[str, TensorType]:
     """Types of the inputs that have no initializer, by name in call order."""
     return input_types(graph, {tensor.name: tensor for tensor in graph.initializer})
+
+
+def with_named_sizes(model: ModelApart) -> ModelApart:
+    """The model where open axes of inputs have the names that `declared_inputs` gives them; it is
+    itself where all have names."""
+    tensors = {
+        name: type_proto(type_)
+        for name, type_ in declared_inputs(model.proto.graph).items()
+        if not isinstance(type_, SequenceType)
+    }
+    inputs = model.proto.graph.input
+    if all(value.type == tensors.get(value.name, value.type) for value in inputs):
+        return model
+    proto = ModelProto()
+    proto.CopyFrom(model.proto)
+    for value in proto.graph.input:
+        value.type.CopyFrom(tensors.get(value.name, value.type))
+    return replace(model, proto=proto)
 
 
 def _named_dim(text: str, names: set[str]) -> Dim:

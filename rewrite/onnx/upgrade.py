@@ -1,4 +1,4 @@
-"""Models of old opsets, converted to the oldest one that lowerings know."""
+"""Models of old opsets, converted to newer ones: mostly the oldest one that lowerings know."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.opsets import is_standard
 
 
-def upgrade(found: ModelApart) -> ModelApart:
-    """A model, converted by the onnx package where its opset is older than lowerings know.
+def upgrade(found: ModelApart, opset: int = OLDEST_OPSET) -> ModelApart:
+    """A model, converted by the onnx package where its opset is older than `opset`.
 
     Raises UnsupportedError where that fails.
     """
     versions = [e.version for e in found.proto.opset_import if is_standard(e.domain)]
-    if not versions or versions[0] >= OLDEST_OPSET:
+    if not versions or versions[0] >= opset:
         return found
     model = found.whole()
     try:
         # Neither inference nor the converter survives every model that the checker refuses.
         checker.check_model(_with_some_types(model))
         inferred = shape_inference.infer_shapes(model).graph
-        aligned = _with_aligned_axes(model, inferred)
+        is_ancient = versions[0] < OLDEST_OPSET
+        aligned = _with_aligned_axes(model, inferred) if is_ancient else model
         aligned.graph.ClearField("output")
         aligned.graph.output.extend(inferred.output)
-        converted = version_converter.convert_version(aligned, OLDEST_OPSET)
+        converted = version_converter.convert_version(aligned, opset)
         return ModelApart(converted, {}, found.data)
     except Exception as error:  # the converter raises whatever its C++ throws
         reason = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
         raise UnsupportedError(
             f"opset {versions[0]} is not supported, and the onnx package cannot convert it to"
-            f" {OLDEST_OPSET}: {reason.strip()}"
+            f" {opset}: {reason.strip()}"
         ) from None
 
 

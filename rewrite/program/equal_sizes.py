@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from satura.rewrite.errors import EqualSizesWarning, warn_caller
-from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import Dim, symbol, symbols_of
-from satura.rewrite.types.size_condition import sizes_text
+from satura.rewrite.types.size_condition import SizeCondition, sizes_text
 from satura.rewrite.types.typical import representative
 
 _LONGEST = 40  # characters of a formula that people read
 
 
-def warn_of_equal_sizes(program: Program, what: str) -> None:
-    """Warn of the sizes that `what`, made of the program, takes for equal, and name the nodes."""
-    for each in program.taken:
+def warn_of_equal_sizes(taken: Iterable[SizeCondition], what: str) -> None:
+    """Warn of the sizes that are `taken` for equal in `what`, and name the nodes."""
+    for each in taken:
         warn_caller(
             f"{each.place}: the sizes {in_words(each.left)} and {in_words(each.right)} are taken"
             f" for equal, and {what} is for equal sizes only: where the model would broadcast, it"

@@ -16,15 +16,20 @@ from satura.commands.terminal import counted, measured, print_line, progress
 from satura.commands.timing import ratio, sampled
 from satura.commands.values import with_values
 from satura.pipeline.inputs import random_inputs_of, sizes_text
-from satura.pipeline.written import rewrite_for_file
+from satura.pipeline.optimized import optimized
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.onnx.files import read_apart
-from satura.rewrite.onnx.write.program import write_program
+from satura.rewrite.onnx.load import named_sizes
+from satura.rewrite.onnx.order import short_label
+from satura.rewrite.onnx.parts import Parts
+from satura.rewrite.onnx.write.parts import write_model
 from satura.rewrite.onnx.write.save import refuse_other, save
 from satura.rewrite.program.equal_sizes import warn_of_equal_sizes
-from satura.rewrite.program.interpreter import bind_sizes
+from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array
+
+_SHOWN = 5  # nodes that stay as they are
 
 
 def optimize(
@@ -32,25 +37,25 @@ def optimize(
     limits: Limits, text: bool, timing: Timing | None,
 ) -> None:  # fmt: skip
     """Write the cheapest program found for `model`, which is called so, to `output`, and time both
-    where asked to."""
+    where asked to; nodes of which only data say how long their results are stay as they are."""
     refuse_other(output)
     source = with_values(model, values)
     with progress(f"optimizing {Path(name).name}") as phase:
-        rewritten = rewrite_for_file(source, rules, limits, phase)
-    program = rewritten.schedule.program
-    arguments = random_inputs_of(source, rewritten.source, timing.sizes) if timing else {}
+        found = optimized(source, rules, limits, phase)
+    made = found.made
+    arguments = random_inputs_of(source, found.inputs, timing.sizes) if timing else {}
     before = read_apart(source).proto.graph.node  # `output` may be the same file
     runners = {"before": timing.runner(source, arguments)} if timing else {}
-    save(program, output)
-    warn_of_equal_sizes(program, str(output))
+    save(made, output)
+    warn_of_equal_sizes(made.taken, str(output))
     if text:
-        print_line(str(program))
-    written, _ = write_program(program)
-    changed = change(before, written.graph.node)
-    is_cheaper = str(rewritten.source) != str(program)
-    print_line(f"{output}: {changed}{'' if is_cheaper else '; no rule made the program cheaper'}")
+        print_line(str(made))
+    written, _ = write_model(made)
+    changed = change(before, written.graph.node) + stayed(made)
+    ending = "" if found.is_cheaper else "; no rule made the program cheaper"
+    print_line(f"{output}: {changed}{ending}")
     if timing is not None:
-        if sizes := bind_sizes(rewritten.source, arguments):
+        if sizes := named_sizes(found.inputs, arguments):
             print_line(f"timed at {sizes_text(sizes)} (see --size)")
         runners["after"] = timing.runner(output, arguments)
         print_line(timing.compared(runners))
@@ -83,6 +88,16 @@ class Timing:
             f" {share:.2f} of the time"
             f" ({low:.2f} to {high:.2f}{'' if is_settled else ': not settled which is faster'})"
         )
+
+
+def stayed(made: Program | Parts) -> str:
+    """Which nodes of a model stay as they are, if any, and that programs are around them."""
+    if isinstance(made, Program):
+        return ""
+    names = [short_label(each) for each in made.kept[:_SHOWN]]
+    more = [f"{len(made.kept) - _SHOWN} more"] if len(made.kept) > _SHOWN else []
+    parts, nodes = counted(len(made.programs), "part"), counted(len(made.kept), "node")
+    return f"; {parts}, and as the model has them {nodes}: {', '.join([*names, *more])}"
 
 
 def change(before: Sequence[NodeProto], after: Sequence[NodeProto]) -> str:

@@ -30,24 +30,27 @@ def random_inputs(
     program: Program, sizes: Mapping[str, int] | None = None, seed: int = 0
 ) -> dict[str, Array]:
     """An argument for each input of `program`, see `random_arguments`."""
-    return random_arguments(_input_types(program), sizes, seed)
+    return random_arguments(input_types(program), sizes, seed)
 
 
 def random_inputs_of(
-    model: Path | ModelProto, program: Program, sizes: Mapping[str, int], others: bool = False
-) -> dict[str, Array]:
-    """An argument for each input of the `program` of `model`, by sizes that the model declares.
+    model: Path | ModelProto, inputs: Mapping[str, TensorType], sizes: Mapping[str, int],
+    others: bool = False,
+) -> dict[str, Array]:  # fmt: skip
+    """An argument for each of the `inputs` that programs of `model` have, by sizes that it
+    declares.
 
     With `others`, sizes that it does not declare are those of another model.
     """
-    inputs = _input_types(program)
     own = independent_sizes(sizes, model, inputs)
     if others:
-        own = {name: size for name, size in own.items() if name in program.symbols}
+        symbols = open_sizes(inputs.values())
+        own = {name: size for name, size in own.items() if name in symbols}
     return random_arguments(inputs, own)
 
 
-def _input_types(program: Program) -> dict[str, TensorType]:
+def input_types(program: Program) -> dict[str, TensorType]:
+    """The types of a program's inputs by name, in call order."""
     nodes = [program.nodes[index] for index in program.inputs]
     return {node.input_name: node.type for node in nodes}
 

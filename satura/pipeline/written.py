@@ -101,7 +101,7 @@ class _Choice:
         ]
         for call in calls:
             self.candidates += self.of_call(call, source, known, _OWN)
-        opset = max([opsets(self.made)[""], *(call.host.opset for call in calls)])
+        opset = max([opsets([self.made])[""], *(call.host.opset for call in calls)])
         types, reshapes = saturation.classes.types, _reshapes(saturation)
         products = {  # whose biases stay next to them
             home

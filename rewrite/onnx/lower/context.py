@@ -151,10 +151,10 @@ class Context:
         return tuple(self.fixed_dim(dim, f"input {position}") for dim in self.dims(position, count))
 
     def fixed_dim(self, dim: Dim, what: str) -> int:
-        """`dim` at some sizes. Raises UnsupportedError where the program is for all sizes."""
+        """`dim` at some sizes. Raises UnknownValue where the program is for all sizes."""
         number = self.build.at_some_sizes(dim)
         if number is None:
-            raise self.unsupported(f"{what} must not depend on the size {dim}")
+            raise UnknownValue(f"{label(self.proto)}: {what} must not depend on the size {dim}")
         return number
 
     def array(self, position: int) -> Array:
@@ -168,7 +168,7 @@ class Context:
         return value.astype(node.type.dtype.numpy)
 
     def static(self, dims: Sequence[Dim], what: str) -> tuple[int, ...]:
-        """`dims` at some sizes. Raises UnsupportedError naming `what` as `fixed_dim` does."""
+        """`dims` at some sizes. Raises UnknownValue naming `what` as `fixed_dim` does."""
         return tuple(self.fixed_dim(dim, what) for dim in dims)
 
     # Axes

@@ -6,7 +6,7 @@ constant, an extent, a cast) is written once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -75,14 +75,18 @@ class Site:
 
 
 class Emitter:
-    """Nodes and initializers of one graph; `taken` are names that belong to inputs and outputs."""
+    """Nodes and initializers of one graph, which has one program or several.
 
-    def __init__(self, program: Program) -> None:
+    Names that belong to inputs and outputs of these, or that are `taken`, are not made anew.
+    """
+
+    def __init__(self, programs: Sequence[Program], taken: Iterable[str] = ()) -> None:
         self.nodes: list[NodeProto] = []
         self.constants: dict[str, Constant] = {}
         self.makers: dict[str, NodeProto] = {}
-        inputs = [program.nodes[index] for index in program.inputs]
-        self._taken = {node.input_name for node in inputs} | {name for name, _ in program.outputs}
+        inputs = [each.nodes[index] for each in programs for index in each.inputs]
+        self._taken = {*taken, *(node.input_name for node in inputs)}
+        self._taken |= {name for each in programs for name, _ in each.outputs}
         self._numbers = count()
         self._interned: dict[ConstantKey, str] = {}
         self._written: dict[tuple[str, ...], str] = {}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from satura.rewrite.errors import ProgramError, UnsupportedError
 from satura.rewrite.onnx import user_ops
 from satura.rewrite.onnx.opsets import is_one_of, means_the_same, translated
+from satura.rewrite.onnx.order import uses
 from satura.rewrite.onnx.types import ELEMENT_CODES, type_proto
 from satura.rewrite.onnx.write import (
     elementwise,
@@ -31,7 +32,7 @@ from satura.rewrite.types.tensor_type import DType
 
 IR_VERSION = 10
 # onnxruntime has slow kernels of AveragePools newer than 18, and refuses some int8 QDQ of 21.
-_OLDER = (18, 19, 20)
+OLDER = (18, 19, 20)
 
 EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
     "unary": elementwise.unary,
@@ -71,25 +72,46 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     if not program.outputs:
         raise UnsupportedError("the program has no outputs, and an ONNX model must have one")
     labels = program.labels
-    program = with_early_transposes(with_constants(program.written or program))
-    emit = Emitter(program)
-    versions = opsets(program)
-    names = _Names(program, emit, versions[""])
-    outputs = {name: emit.ready(names.of(index)) for name, index in program.outputs}
-    types = {f"tensor({TensorProto.DataType.Name(code).lower()})" for code in _codes(program)}
-    for older in _OLDER:
+    program = ready_to_write(program)
+    emit = Emitter([program])
+    versions = opsets([program])
+    outputs = write_nodes(program, emit, versions[""])
+    types = element_types([program])
+    for older in OLDER:
         if all(is_one_of(node, older, versions[""], types) for node in emit.nodes):
             versions[""] = older
             break
-    graph = helper.make_graph(
-        _with_outputs(emit.nodes, outputs, {program.nodes[at].input_name for at in program.inputs}),
-        "satura",
-        [
-            _value(program, program.nodes[index].input_name, index, labels)
-            for index in program.inputs
-        ],
-        [_value(program, name, index, labels) for name, index in program.outputs],
+    nodes = _with_outputs(
+        emit.nodes, outputs, {program.nodes[at].input_name for at in program.inputs}
     )
+    inputs = [(program.nodes[index].input_name, index) for index in program.inputs]
+    return model_of(
+        nodes,
+        [value_info(program, name, index, labels) for name, index in inputs],
+        [value_info(program, name, index, labels) for name, index in program.outputs],
+        versions,
+        emit.constants,
+    )
+
+
+def ready_to_write(program: Program) -> Program:
+    """The program that is written in place of another."""
+    return with_early_transposes(with_constants(program.written or program))
+
+
+def write_nodes(program: Program, emit: Emitter, opset: int) -> dict[str, str]:
+    """Write the nodes of a program that is ready for it; the tensors of its outputs."""
+    names = _Names(program, emit, opset)
+    return {name: emit.ready(names.of(index)) for name, index in program.outputs}
+
+
+def model_of(
+    nodes: Sequence[NodeProto], inputs: Sequence[ValueInfoProto],
+    outputs: Sequence[ValueInfoProto], versions: Mapping[str, int],
+    constants: Mapping[str, Constant], functions: Sequence[FunctionProto] = (),
+) -> tuple[ModelProto, dict[str, Constant]]:  # fmt: skip
+    """The model of these nodes without its initializers, and those of `constants` that are read."""
+    graph = helper.make_graph(nodes, "satura", inputs, outputs)
     imports = [helper.make_opsetid(*pair) for pair in versions.items()]
     least = helper.find_min_ir_version_for(imports, ignore_unknown=True)
     model = helper.make_model(
@@ -97,9 +119,16 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
         opset_imports=imports,
         ir_version=max(IR_VERSION, least),
         producer_name="satura",
+        functions=functions,
     )
-    read = {name for node in graph.node for name in node.input}
-    return model, {name: x for name, x in emit.constants.items() if name in read}
+    read = {name for node in graph.node for name in uses(node)}
+    return model, {name: x for name, x in constants.items() if name in read}
+
+
+def element_types(programs: Sequence[Program]) -> set[str]:
+    """What ONNX calls the element types that nodes of these programs may be written with."""
+    codes = set().union(*map(_codes, programs))
+    return {f"tensor({TensorProto.DataType.Name(code).lower()})" for code in codes}
 
 
 def _codes(program: Program) -> set[int]:
@@ -108,7 +137,10 @@ def _codes(program: Program) -> set[int]:
     return {ELEMENT_CODES[dtype] for dtype in used | {DType.BOOL, DType.I64, DType.F32}}
 
 
-def _value(program: Program, name: str, index: int, labels: Mapping[Dim, str]) -> ValueInfoProto:
+def value_info(
+    program: Program, name: str, index: int, labels: Mapping[Dim, str]
+) -> ValueInfoProto:
+    """The value that a node of a program computes, under this name."""
     return helper.make_value_info(name, type_proto(program.nodes[index].type, labels))
 
 
@@ -243,12 +275,13 @@ def _spans(shapes: list[tuple[Dim, ...]], result: tuple[Dim, ...]) -> bool:
 _SINCE = {DType.F4E2M1: 23, DType.I2: 25, DType.U2: 25}
 
 
-def opsets(program: Program) -> dict[str, int]:
+def opsets(programs: Sequence[Program], least: int = OPSET) -> dict[str, int]:
     """The opset of each domain: recent enough for every host call; 1 for a user's own."""
-    calls = [node.attributes[0] for node in program.nodes if node.op.name == "host"]
-    dtypes = {node.type.dtype for node in program.nodes}
-    versions = {"": max(OPSET, *(_SINCE.get(dtype, 0) for dtype in dtypes), 0)}
-    for node in program.nodes:
+    nodes = [node for program in programs for node in program.nodes]
+    calls = [node.attributes[0] for node in nodes if node.op.name == "host"]
+    dtypes = {node.type.dtype for node in nodes}
+    versions = {"": max(OPSET, least, *(_SINCE.get(dtype, 0) for dtype in dtypes))}
+    for node in nodes:
         op = user_op(node.op, node.attributes)
         if op is not None and op.user is not None:
             versions[op.user.domain] = 1
@@ -259,11 +292,16 @@ def opsets(program: Program) -> dict[str, int]:
         assert isinstance(call, HostCall)
         saved = versions[call.domain]
         if not means_the_same(call.op_type, call.opset, saved, call.domain):
-            raise UnsupportedError(
-                f"{call} of opset {call.opset} cannot be saved: it is another op in opset {saved},"
-                " which the model is saved in; convert the original model to that opset first"
-            )
+            raise UnsupportedError(another_op(str(call), call.opset, saved))
     return versions
+
+
+def another_op(what: str, opset: int, saved: int) -> str:
+    """Why a node is not saved that means something else in the opset that models are saved in."""
+    return (
+        f"{what} of opset {opset} cannot be saved: it is another op in opset {saved},"
+        " which the model is saved in; convert the original model to that opset first"
+    )
 
 
 def _with_outputs(
@@ -280,12 +318,17 @@ def _with_outputs(
             renamed[tensor] = name
         elif name != tensor:
             copies.append((tensor, name))
-    for node in nodes:
-        for names in (node.input, node.output):
-            for position, name in enumerate(names):
-                names[position] = renamed.get(name, name)
+    rename(nodes, renamed)
     identities = [
         helper.make_node("Identity", [renamed.get(tensor, tensor)], [name])
         for tensor, name in copies
     ]
     return [*nodes, *identities]
+
+
+def rename(nodes: Iterable[NodeProto], names: Mapping[str, str]) -> None:
+    """Give tensors that nodes read and compute other names."""
+    for node in nodes:
+        for own in (node.input, node.output):
+            for position, name in enumerate(own):
+                own[position] = names.get(name, name)

@@ -11,8 +11,9 @@ from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.files import is_model
+from satura.rewrite.onnx.parts import Parts
 from satura.rewrite.onnx.types import ELEMENT_CODES
-from satura.rewrite.onnx.write.program import write_program
+from satura.rewrite.onnx.write.parts import write_model
 from satura.rewrite.program.program import Program
 from satura.rewrite.system.files import atomic_file, is_special, keep_mode, output_file
 from satura.rewrite.types.constant import Constant
@@ -23,18 +24,18 @@ SMALLEST_OUTSIDE = 1024  # bytes; smaller constants stay in the model
 ALIGNMENT = 64
 
 
-def to_model(program: Program) -> ModelProto:
+def to_model(program: Program | Parts) -> ModelProto:
     """`program` as an ONNX model with the same inputs and outputs; a constant is stored once.
 
-    Raises UnsupportedError for a host node whose op means something else in the model's opset.
+    Raises UnsupportedError for a node that means something else in the model's opset.
     """
-    model, constants = write_program(program)
+    model, constants = write_model(program)
     for name, constant in constants.items():
         _initializer(model.graph, name, constant).raw_data = bytes(_content(constant))
     return model
 
 
-def save(program: Program, path: str | Path, largest_file: int = LARGEST_FILE) -> None:
+def save(program: Program | Parts, path: str | Path, largest_file: int = LARGEST_FILE) -> None:
     """Write `program` as ONNX to `path`.
 
     With more than `largest_file` bytes of constants, these go to one file next to it, named after
@@ -42,14 +43,14 @@ def save(program: Program, path: str | Path, largest_file: int = LARGEST_FILE) -
     old model or the new one. Links are followed, and a device or a FIFO at `path` is written into.
     Raises CallError where another file than a model would be replaced.
     """
-    if not isinstance(program, Program):
+    if not isinstance(program, Program | Parts):
         raise CallError(
             f"what is saved as ONNX is a Program, not {type(program).__name__}: give"
             " compiled.program, or call compiled.save for a file that is ready to run"
         )
     path = Path(path)
     refuse_other(path)
-    model, constants = write_program(program)
+    model, constants = write_model(program)
     inside, outside = constants, dict[str, Constant]()
     if sum(constant.nbytes for constant in constants.values()) > largest_file:
         if is_special(path):
