@@ -170,7 +170,8 @@ class Emitter:
             for x in read
         ]
         attributes = dict(attributes)
-        if "axis" in (known := get_schema(op_type).attributes):
+        known = get_schema(op_type).attributes
+        if "axis" in known and all(self._rank(x) != 0 for x in read):  # one scale has none
             axis = attributes.get("axis", known["axis"].default_value.i)
             assert isinstance(axis, int)
             attributes["axis"] = order[axis]
