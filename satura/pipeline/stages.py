@@ -31,7 +31,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.system.garbage import without_collections
 
 _SMALL = 1500  # e-nodes: searching them takes less than half a second
-_LARGE = 5000  # e-nodes: a wide search of more takes some seconds
+_LARGE = 8000  # e-nodes: a wide search of more takes many seconds
 _FUSED = 0.5  # share of the time that fusion can save, from which on a wide search is worth it
 _ROUNDING = 1e-12  # sums in another order
 _VERY_CLOSE = 1.001  # times the best, of a large program: its search takes a share of the time
