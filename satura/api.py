@@ -206,7 +206,7 @@ def compile(
     more than there are cores are not used).
 
     `precision` "fp32" may reorder sums; "exact" leaves out every rule that does not hold bit for
-    bit. `verify` runs seeded inputs through every stage and raises VerificationError where a stage
+    bit. Of either, kernels add in an order that suits the layout. `verify` runs seeded inputs through every stage and raises VerificationError where a stage
     differs from the interpreter.
 
     `dims` are typical sizes of symbols or ranges of them, such as {"batch": 1, "seq": (1, 512)},

@@ -54,8 +54,9 @@ Bit for bit means:
 - -0.0 is not 0.0, and all NaN of a type are alike.
 - f16 and bf16 are computed in f32 and rounded once per op. Integers wrap around in their own type,
   also in sums, products and contractions: a result has the element type of its operands.
-- In which order an op adds or multiplies floats is its own matter, but the same for the same
-  elements along its axes. A law that adds others, or in another order, holds up to rounding.
+- In which order an op adds or multiplies floats is its own matter, and to a law the same for the
+  same elements along its axes. A law that adds others, or in another order, holds up to rounding.
+  Kernels add in an order that suits the layout, so a law that moves axes may change their sums.
 
 Up to rounding means:
 
