@@ -206,8 +206,8 @@ def compile(
     more than there are cores are not used).
 
     `precision` "fp32" may reorder sums; "exact" leaves out every rule that does not hold bit for
-    bit. Of either, kernels add in an order that suits the layout. `verify` runs seeded inputs through every stage and raises VerificationError where a stage
-    differs from the interpreter.
+    bit. Of either, kernels add in an order that suits the layout. `verify` runs seeded inputs
+    through every stage and raises VerificationError where a stage differs from the interpreter.
 
     `dims` are typical sizes of symbols or ranges of them, such as {"batch": 1, "seq": (1, 512)},
     for which the program should be fast; calls of other sizes are just as right. `cost` is a cost
