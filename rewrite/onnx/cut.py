@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
 from satura.rewrite.errors import UnsupportedError
@@ -84,18 +83,10 @@ class Cut:
     open: Mapping[str, TypeProto]
 
     def alone(self) -> ModelProto:
-        """The model of the node alone, for the reference implementation, which needs both limits of
-        boxes."""
+        """The model of the node alone, for the reference implementation."""
         node, whole = self.cut_node, self.model.proto
         graph = GraphProto(name="node")
-        named = NodeProto.FromString(node.SerializeToString())
-        if node.op_type == "NonMaxSuppression":
-            named.input.extend([""] * (4 - len(named.input)))
-            for at, default in ((2, np.zeros(1, np.int64)), (3, np.zeros(1, np.float32))):
-                if not named.input[at]:
-                    named.input[at] = f"default {at}"
-                    graph.initializer.append(numpy_helper.from_array(default, named.input[at]))
-        graph.node.append(named)
+        graph.node.append(node)
         inside = constants_inside(node, whole.graph)
         read = dict.fromkeys(uses(node))
         for tensor in whole.graph.initializer:

@@ -10,7 +10,7 @@ from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
-from satura.rewrite.program.suppression import kept_boxes
+from satura.rewrite.program.suppression import kept_boxes, limits_of
 from satura.rewrite.types.tensor_type import Array
 
 
@@ -30,7 +30,7 @@ class Unique(OpRun):
 
 
 class NonMaxSuppression(OpRun):
-    """Boxes that overlap a better one left out, as onnxruntime does where inputs are left out."""
+    """Boxes that overlap a better one left out; the package compares pairs of them in Python."""
 
     op_domain = ""
 
@@ -38,11 +38,8 @@ class NonMaxSuppression(OpRun):
         self, boxes: Array, scores: Array, most: Array | None = None, overlap: Array | None = None,
         score: Array | None = None, center_point_box: int | None = None,
     ) -> tuple[Array, ...]:  # fmt: skip
-        count, least, above = (
-            None if x is None or not x.size else x.flat[0].item() for x in (most, overlap, score)
-        )
-        is_by_center = bool(center_point_box)
-        return (kept_boxes(boxes, scores, count or 0, least or 0.0, above, is_by_center),)
+        limits = limits_of(most, overlap, score)
+        return (kept_boxes(boxes, scores, *limits, bool(center_point_box)),)
 
 
 class OneHot(OpRun):

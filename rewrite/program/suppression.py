@@ -1,6 +1,7 @@
 """Boxes that overlap a better one left out: NonMaxSuppression by rows of NumPy.
 
-The package's own compares pairs of boxes in Python, and is some hundred times slower.
+The package's own compares pairs of boxes in Python, and is some hundred times slower. What is
+compiled has a kernel, `backend/run/kept_boxes.py`, which gives the same bit for bit.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from satura.rewrite.types.tensor_type import Array
 
+SIDES = 5  # of a box, with its area
 _AT_ONCE = 64
 
 
@@ -24,7 +26,7 @@ def kept_boxes(
     kept: list[tuple[int, int, int]] = []
     with np.errstate(all="ignore"):
         for batch, of_classes in enumerate(scores if most > 0 else ()):
-            sides = _sides(np.asarray(boxes[batch], np.float32), is_by_center)
+            sides = sides_of(boxes[batch], is_by_center)
             for number, values in enumerate(of_classes):
                 order = np.argsort(-values, kind="stable")
                 if score is not None:
@@ -34,14 +36,33 @@ def kept_boxes(
     return np.array(kept, np.int64).reshape(-1, 3)
 
 
-def _sides(boxes: NDArray[np.float32], is_by_center: bool) -> NDArray[np.float32]:
-    """Both lower and both higher sides of boxes, and their areas: [5, n]."""
-    first, second = boxes[:, :2].T, boxes[:, 2:].T
-    if is_by_center:
-        low, high = first - second / 2, first + second / 2
-    else:
-        low, high = np.minimum(first, second), np.maximum(first, second)
-    return np.concatenate([low, high, np.prod(high - low, axis=0, keepdims=True)])
+def limits_of(
+    most: Array | None, overlap: Array | None, score: Array | None
+) -> tuple[int, float, float | None]:
+    """The limits that a node gives: those left out are as in onnxruntime."""
+    count, least, above = (
+        None if x is None or not x.size else x.flat[0].item() for x in (most, overlap, score)
+    )
+    return count or 0, least or 0.0, above
+
+
+def sides_of(boxes: Array, is_by_center: bool) -> NDArray[np.float32]:
+    """Both lower and both higher sides of boxes [..., n, 4], and their areas: [..., 5, n]."""
+    sides = np.empty((*boxes.shape[:-2], SIDES, boxes.shape[-2]), np.float32)
+    given = np.swapaxes(np.asarray(boxes, np.float32), -1, -2)
+    first, second = given[..., :2, :], given[..., 2:, :]
+    low, high = sides[..., :2, :], sides[..., 2:4, :]
+    with np.errstate(all="ignore"):
+        if is_by_center:
+            half = second / 2
+            np.subtract(first, half, out=low)
+            np.add(first, half, out=high)
+        else:
+            np.minimum(first, second, out=low)
+            np.maximum(first, second, out=high)
+        extents = high - low
+        np.multiply(extents[..., 0, :], extents[..., 1, :], out=sides[..., 4, :])
+    return sides
 
 
 def _kept_of(boxes: NDArray[np.float32], most: int, overlap: float) -> list[int]:

@@ -29,6 +29,7 @@ PARTLY = {
     " the steps, between two programs, and the bodies are programs. So it does at sizes at which"
     " one of the branches does not run, where a saved program refuses calls.",
     "RoiAlign": "with a `sampling_ratio` of 0, ONNX's default, and of maxima, it runs on the host.",
+    "NonMaxSuppression": "it is a kernel of its own, which Python calls between two programs.",
     "ScatterElements": "of bool with a `reduction` it runs on the host.",
     "Compress, Range": "with a mask of open length, and a limit that is computed of a tensor of"
     " several axes, or other data, they run on the host, between two programs. So do other ops"

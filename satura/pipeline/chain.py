@@ -62,7 +62,7 @@ class Chain(Program):
         self._op, self._wanted = node.op_type, [name for name in node.output if name]
         self._ends = [value.name for value in graph.output]
         inputs = declared_inputs(graph)
-        self._node = in_python(parts, {**inputs, **self._passed}, make)
+        self._node = in_python(parts, {**inputs, **self._passed}, make, before.threads)
         types = {**inputs, **self._results}
         for part in self.parts:
             types |= part.outputs

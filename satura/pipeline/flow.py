@@ -11,6 +11,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, ValueInfoProto, helper
 
 from satura.backend.plan.compiled import CompiledSchedule
+from satura.pipeline.suppression import Suppression
 from satura.pipeline.widened import fitting
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.asked import Asked
@@ -18,6 +19,7 @@ from satura.rewrite.onnx.cut import Cut, constants_inside, constants_of, model_o
 from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.load import named_sizes
 from satura.rewrite.onnx.made_sequences import members_among, sequence_of, tensors_among
+from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import free_names, uses
 from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
@@ -229,7 +231,13 @@ def _stacked(
         yield np.stack(column, axis) if column else np.empty(0)
 
 
-def in_python(part: Cut, types: Types, make: Make) -> Flow | NodeInPython:
+def in_python(
+    part: Cut, types: Types, make: Make, threads: int
+) -> Flow | Suppression | NodeInPython:
     """What runs the node of a cut, which reads values of these types."""
-    is_flow = part.cut_node.op_type in ("If", "Loop", "Scan")
-    return Flow(part, types, make) if is_flow else NodeInPython(part)
+    node = part.cut_node
+    if node.op_type in ("If", "Loop", "Scan"):
+        return Flow(part, types, make)
+    if node.op_type == "NonMaxSuppression" and is_standard(node.domain):
+        return Suppression(node, threads)
+    return NodeInPython(part)
