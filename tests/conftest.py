@@ -87,11 +87,9 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported by now counts as old.
-
-    It is not frozen: each search and compile asks how much is, and Python counts it one by one.
-    """
+    """Keep what is imported by now out of every later collection of garbage."""
     gc.collect()
+    gc.freeze()
     gc.enable()
 
 
