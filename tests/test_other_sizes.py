@@ -826,3 +826,16 @@ def test_what_runs_at_all_sizes_of_its_model_says_nothing(tmp_path: Path) -> Non
     ]
     for model in strict:
         satura.save(satura.optimize(model), tmp_path / "out.onnx")
+
+
+@pytest.mark.deep
+def test_what_divides_by_zero_at_large_sizes_runs_at_small_ones() -> None:
+    """Loops are put in the order that is best at sizes of 2**20, which no call has to have."""
+    grid = np.full((3, 3, 4, 2), 0.25, np.float32)
+    nodes = [node("GridSample", "x grid", "t"), node("Reshape", "t shape")]
+    shape = np.array([54, 1, -1, 2])
+    model = make_model(nodes, {"x": [3, "m", 2, 2]}, {"grid": grid, "shape": shape})
+    compiled = satura.compile(model, threads=1)
+    for m in (3, 6):
+        x = random_input(3, m, 2, 2, seed=m)
+        assert_close(compiled(x), run(model, {"x": x})[0], 1e-5)
