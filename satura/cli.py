@@ -146,7 +146,11 @@ def run(
     executables: Executables = "cost",
     trust: Trust = False,
     verify: Annotated[
-        bool, typer.Option(help="Compare every stage, or what was saved, with the interpreter.")
+        bool,
+        typer.Option(
+            help="Compare every stage, or what was saved, with the interpreter: at typical sizes,"
+            " and at those of the inputs where any are given."
+        ),
     ] = False,
     files: With = None,
     json: AsJson = False,

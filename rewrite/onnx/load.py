@@ -28,10 +28,11 @@ from satura.rewrite.onnx.inlined import inlined
 from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.upgrade import upgrade
+from satura.rewrite.program.arguments import sizes_of
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.at_sizes import evaluate, substitute
 from satura.rewrite.types.dims import Dim, SymbolicDim, symbol, symbols_of
-from satura.rewrite.types.size_condition import SizeCondition
+from satura.rewrite.types.size_condition import SizeCondition, sizes_text
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 _USUAL_SIZE = 16
@@ -93,6 +94,31 @@ def load_for(
             return _Import(values, likely, asks=True).of(found)[0], names
         except Asked as asked:
             names |= asked.names
+
+
+def load_fitting(
+    model: Source, arguments: Mapping[str, Array], values: Mapping[str, Array] | None = None
+) -> Program:
+    """The program of a model that runs at the sizes of these arguments.
+
+    Raises as `load` does, and CallError where they do not fit the inputs, or no program runs.
+    """
+    found = model if isinstance(model, ModelApart) else read_apart(model)
+    declared, _ = bind_inputs(declared_inputs(found.proto.graph), values or {})
+    program = load(found, values, named_sizes(declared, arguments))
+    plain = {name: type_ for name, type_ in declared.items() if isinstance(type_, TensorType)}
+    types = program.input_types
+    if plain.keys() != types.keys() or (plain == types and not program.conditions):
+        return program  # for all sizes
+    sizes = sizes_of(plain, arguments)
+    is_refused = any(each.is_of_extent and not each.holds(sizes) for each in program.conditions)
+    if is_refused or not _excluding(program, plain, sizes):
+        return program
+    try:
+        return load_at(found, sizes, types, values)
+    except ModelError as error:
+        shown = sizes_text(sizes)
+        raise CallError(f"the model does not run where {shown}: {error}") from error
 
 
 def named_sizes(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) -> dict[str, int]:

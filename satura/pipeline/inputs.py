@@ -30,7 +30,7 @@ def random_inputs(
     program: Program, sizes: Mapping[str, int] | None = None, seed: int = 0
 ) -> dict[str, Array]:
     """An argument for each input of `program`, see `random_arguments`."""
-    return random_arguments(_input_types(program), sizes, seed)
+    return random_arguments(program.input_types, sizes, seed)
 
 
 def random_inputs_of(
@@ -40,16 +40,11 @@ def random_inputs_of(
 
     With `others`, sizes that it does not declare are those of another model.
     """
-    inputs = _input_types(program)
+    inputs = program.input_types
     own = independent_sizes(sizes, model, inputs)
     if others:
         own = {name: size for name, size in own.items() if name in program.symbols}
     return random_arguments(inputs, own)
-
-
-def _input_types(program: Program) -> dict[str, TensorType]:
-    nodes = [program.nodes[index] for index in program.inputs]
-    return {node.input_name: node.type for node in nodes}
 
 
 def random_arguments(
