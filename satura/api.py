@@ -57,8 +57,8 @@ def load(model: Model, values: Mapping[str, object] | None = None) -> Program:
     have an initializer in the model are constants, too: it is their value by default. A program
     takes for equal what mostly is, as open extents of operands that may broadcast, and for numbers
     what must be known and only sizes decide, as the steps of a loop: other sizes are run by what
-    `compile` makes of the model, and by `interpret` of the model itself. Raises ModelError for a file that cannot be read,
-    UnsupportedError for what cannot be run.
+    `compile` makes of the model, and by `interpret` of the model itself. Raises ModelError for a
+    file that cannot be read, UnsupportedError for what cannot be run.
     """
     import_whole("satura.pipeline.models")
     from satura.pipeline.models import load as load_model

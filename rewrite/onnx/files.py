@@ -13,7 +13,7 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from satura.rewrite.errors import ModelError, UnsupportedError
@@ -29,6 +29,7 @@ from satura.rewrite.types.stored import Stored, StoredFile
 from satura.rewrite.types.tensor_type import MOST_AXES, Array, DType, TensorType
 
 _LONGEST_FILE = 2**31 - 1  # bytes; protobuf reads no more
+_UNREAD = frozenset({"doc_string", "metadata_props"})  # texts that mean nothing
 
 
 @dataclass(frozen=True)
@@ -343,17 +344,12 @@ def _tensors(model: ModelProto) -> Iterator[TensorProto]:
             yield from graph.initializer
 
 
-def _texts(model: ModelProto) -> Iterator[object]:
-    """Names in the model; protobuf gives bytes for those that are not valid UTF-8."""
-    yield from (entry.domain for entry in model.opset_import)
-    for function in model.functions:
-        yield from (function.domain, function.name, *function.input, *function.output)
-    graphs = [model.graph]
-    for node in _nodes(model):
-        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-        yield from (attribute.name for attribute in node.attribute)
-        graphs += inner_graphs(node)
-    for graph in graphs:
-        yield from (value.name for value in (*graph.input, *graph.output, *graph.initializer))
-        for value in graph.input:
-            yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+def _texts(message: Message) -> Iterator[object]:
+    """Names in a model; protobuf gives bytes for those that are not valid UTF-8."""
+    for field, value in message.ListFields():
+        single = isinstance(value, str | bytes | Message)
+        if field.type == field.TYPE_STRING and field.name not in _UNREAD:
+            yield from [value] if single else value
+        elif field.type == field.TYPE_MESSAGE and field.name not in _UNREAD:
+            for each in [value] if single else value:
+                yield from _texts(each)
