@@ -124,7 +124,8 @@ def interpret(program: Model, arguments: Mapping[str, Array]) -> dict[str, Array
     from satura.pipeline.models import load_fitting
     from satura.rewrite.program.interpreter import interpret as interpret_program
 
-    return interpret_program(load_fitting(program, arguments), arguments)
+    loaded, names = load_fitting(program, arguments)
+    return interpret_program(loaded, arguments, names)
 
 
 def optimize(

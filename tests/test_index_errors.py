@@ -21,6 +21,7 @@ from tests.onnx_models import Shape, Typed, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close
 from tests.trivial_scheduler import one_dispatch
 
+FAR = 1 << 62
 X: dict[str, Shape | Typed] = {"x": (2, 3)}
 OPEN: dict[str, Shape | Typed] = {"x": ("a", "b")}
 ARRAYS = {
@@ -104,13 +105,19 @@ CASES: dict[str, tuple[ModelProto, object, Sequence[tuple[object, tuple[str, int
     ),
     "ScatterND": (
         updates(), [[-1, 0], [0, 2]],
-        [([[-1, 0], [0, 5]], (r"\[-3, 3\)", 5)), ([[1, 2], [2, 0]], (r"\[-2, 2\)", 2))],
+        [
+            ([[-1, 0], [0, 5]], (r"\[-3, 3\)", 5)), ([[1, 2], [2, 0]], (r"\[-2, 2\)", 2)),
+            ([[-FAR, 0], [0, 0]], (r"\[-2, 2\)", -FAR)),
+        ],
     ),
     "ScatterElements": (
         updated_elements(), [[-1, 1]], [([[-1, 4]], (r"\[-3, 3\)", 4)), ([[-4, 0]], BEFORE)],
     ),
     "RoiAlign": (regions(), [1], [([2], (r"\[-2, 2\)", 2)), ([-3], (r"\[-2, 2\)", -3))]),
-    "ReverseSequence": (reversed_sequences(), [0, 3], [([1, 4], LONG), ([1, -4], NEGATIVE)]),
+    "ReverseSequence": (
+        reversed_sequences(), [0, 3],
+        [([1, 4], LONG), ([1, -4], NEGATIVE), ([1, FAR + 1], (r"\[-4, 4\)", FAR + 1))],
+    ),
     "TensorScatter": (written(), [0, 2], STARTS),
     "TensorScatter of open sizes": (written(("n", "t", 2), ("n", "k", 2)), [0, 2], STARTS),
     "LSTM": (recurrent("LSTM", 4), [0, 3], [([1, 4], LONG), ([1, -4], NEGATIVE)]),
@@ -139,6 +146,13 @@ def test_an_index_outside_of_its_own_axis_is_named(name: str) -> None:
         with pytest.raises(CallError, match=rf"outside {extents}: it is {wrong}$"):
             interpret(program, given(model, indices))
     compiled.run(given(model, good))
+
+
+def test_the_interpreter_of_a_model_names_the_node() -> None:
+    model = updates()
+    wrong = given(model, [[1, 2], [2, 0]])
+    with pytest.raises(CallError, match=r"^ScatterND 'y': gather: an index .*: it is 2$"):
+        satura.interpret(model, wrong)
 
 
 INSIDE = {

@@ -98,27 +98,30 @@ def load_for(
 
 def load_fitting(
     model: Source, arguments: Mapping[str, Array], values: Mapping[str, Array] | None = None
-) -> Program:
-    """The program of a model that runs at the sizes of these arguments.
+) -> tuple[Program, dict[int, str]]:
+    """The program of a model that runs at the sizes of these arguments, and per node of it the ONNX
+    node that it was made for.
 
     Raises as `load` does, and CallError where they do not fit the inputs, or no program runs.
     """
     found = model if isinstance(model, ModelApart) else read_apart(model)
     declared, _ = bind_inputs(declared_inputs(found.proto.graph), values or {})
-    program = load(found, values, named_sizes(declared, arguments))
+    program, importer = _Import(values or {}, named_sizes(declared, arguments)).of(found)
+    usual = program, importer.names(program)
     plain = {name: type_ for name, type_ in declared.items() if isinstance(type_, TensorType)}
     types = program.input_types
     if plain.keys() != types.keys() or (plain == types and not program.conditions):
-        return program  # for all sizes
+        return usual  # for all sizes
     sizes = sizes_of(plain, arguments)
     is_refused = any(each.is_of_extent and not each.holds(sizes) for each in program.conditions)
     if is_refused or not _excluding(program, plain, sizes):
-        return program
+        return usual
     try:
-        return load_at(found, sizes, types, values)
+        program, importer = _import_at(found, sizes, types, values)
     except ModelError as error:
         shown = sizes_text(sizes)
         raise CallError(f"the model does not run where {shown}: {error}") from error
+    return program, importer.names(program)
 
 
 def named_sizes(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) -> dict[str, int]:
@@ -144,6 +147,13 @@ def load_at(
     where it `takes_turns` and a node has many steps, or a branch that does not run, at these sizes:
     Python takes them then.
     """
+    return _import_at(model, sizes, types, values, takes_turns)[0]
+
+
+def _import_at(
+    model: ModelApart, sizes: Mapping[str, int], types: Mapping[str, TensorType],
+    values: Mapping[str, Array] | None = None, takes_turns: bool = False,
+) -> tuple[Program, Importer]:  # fmt: skip
     declared, _ = bind_inputs(declared_inputs(model.proto.graph), values or {})
     taken = _taken_for_others(declared, types, sizes)
     every = {**sizes, **{name: evaluate(dim, sizes) for name, dim in taken.items()}}
@@ -169,7 +179,7 @@ def load_at(
         behind = symbols_of(taken.get(name, symbol(name)) for name in excluding)
         names = (behind & sizes.keys()) - fixed.keys()
         if not names:
-            return program
+            return program, importer
         fixed |= {name: sizes[name] for name in names}
 
 

@@ -44,10 +44,12 @@ def evaluate_nodes(
     program: Program,
     arguments: Mapping[str, Array],
     keep: Callable[[int], bool] = lambda index: False,
+    names: Mapping[int, str] = {},
 ) -> dict[int, Array]:
     """Values of the outputs, and of the nodes that `keep` asks for, by node index.
 
-    Raises CallError where memory cannot hold one of the tensors on the way.
+    Raises CallError where memory cannot hold one of the tensors on the way, and for an index
+    outside of its axis, which says what `names` call the node.
     """
     arguments = as_arrays(arguments)
     program = _at_sizes_of(arguments, program)
@@ -72,7 +74,7 @@ def evaluate_nodes(
             try:
                 values[index] = np.asarray(node.op.reference(*operands, *node.attributes))
             except CallError as error:
-                raise CallError(f"%{index}: {error}") from None
+                raise CallError(f"{names.get(index, f'%{index}')}: {error}") from None
         assert DType.of(values[index].dtype) is node.type.dtype, (str(node), values[index].dtype)
         for operand in set(node.operands):
             if last_use[operand] == index and operand not in outputs and not keep(operand):
@@ -94,10 +96,12 @@ def _at_sizes_of(arguments: Mapping[str, Array], program: Program) -> Program:
         raise CallError(f"the program does not run at these sizes: {error}{advice}") from error
 
 
-def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:
-    """Outputs of `program` by name, for arguments by name.
+def interpret(
+    program: Program, arguments: Mapping[str, Array], names: Mapping[int, str] = {}
+) -> dict[str, Array]:
+    """Outputs of `program` by name, for arguments by name; errors call nodes as `names` do.
 
     Raises CallError when the arguments do not fit the program's inputs.
     """
-    values = evaluate_nodes(program, arguments)
+    values = evaluate_nodes(program, arguments, names=names)
     return {name: np.array(values[index], order="C") for name, index in program.outputs}

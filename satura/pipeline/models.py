@@ -41,13 +41,16 @@ def load(
     return (load_asking if asks else load_onnx)(model, as_arrays(values or {}), usual)
 
 
-def load_fitting(model: Model, arguments: Mapping[str, object]) -> Program:
-    """The program of an ONNX model at the sizes of these arguments; a program is itself.
+def load_fitting(
+    model: Model, arguments: Mapping[str, object]
+) -> tuple[Program, Mapping[int, str]]:
+    """The program of an ONNX model at the sizes of these arguments, and per node of it the ONNX
+    node that it was made for; a program is itself.
 
     Raises as `load` does, and CallError where no program runs at these sizes.
     """
     if isinstance(model, Program):
-        return model
+        return model, {}
     import_whole("satura.rewrite.onnx.load")
     from satura.rewrite.onnx.load import load_fitting as load_onnx
 

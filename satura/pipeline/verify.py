@@ -42,7 +42,7 @@ def verify(
         expected = interpret(source, arguments)
         _check("the rules", interpret(compiled.program, arguments), expected, _theirs(compiled))
     else:
-        expected = interpret(load_fitting(model, arguments, values), arguments)
+        expected = interpret(load_fitting(model, arguments, values)[0], arguments)
     _check("the kernels", compiled.run(arguments), expected)
 
 
