@@ -52,6 +52,7 @@ MOST_INLINED = 100_000
 MOST_NESTED = 64
 
 _IN_BODY = ": in its body: "
+_UNDECLARED = "declare the shapes of its results, or of those of its bodies, and Python runs it"
 _MOST_PLACES = 3  # that a message names at each end
 
 Scope = dict[str, int]
@@ -236,6 +237,8 @@ class Importer:
         if depth:
             return OpenExtents(str(error))  # once functions are inlined, the graph has it
         outputs = open_results(node, scope, self.model)
+        if outputs is None:
+            error.args = (f"{error}; {_UNDECLARED}",)
         is_long = isinstance(error, LongRepetition)
         return error if outputs is None else OpenExtents(str(error), outputs, is_long=is_long)
 
