@@ -248,7 +248,7 @@ BROKEN: dict[str, tuple[Break, type[SaturaError], list[str]]] = {
             m.graph.initializer.append(numpy_helper.from_array(np.array([0, 0, -1, 0]), "pads")),
             extra("Pad", "x", "pads", mode="mirror")(m),
         ),
-        ModelError, ["'extra' (Pad)", "no mode 'mirror'", "constant, edge, reflect, wrap"],
+        ModelError, ["'extra' (Pad)", "'mode' is 'mirror'", "constant, reflect, edge, wrap"],
     ),
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ from satura.rewrite.errors import ModelError, ProgramError, UnsupportedError
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.types import dtype_of, element_name
+from satura.rewrite.onnx.words import refuse_other_words
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import MOST_AXES, TensorType
@@ -63,6 +64,8 @@ def checked_opset(node: NodeProto, domain: str, opsets: Mapping[str, int], ir_ve
             f"{label(node)}: there is no op '{node.op_type}' in opset {version}"
             + (f" of domain '{domain}'" if domain else "")
         ) from None
+    if not domain:
+        refuse_other_words(node)
     if schema.deprecated:
         return version  # the checker refuses it, though models use it
     _check_kinds(node, schema)
