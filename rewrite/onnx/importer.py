@@ -20,6 +20,7 @@ from satura.rewrite.onnx.checks import (
 )
 from satura.rewrite.onnx.control_flow import Body, LongRepetition, control_flow
 from satura.rewrite.onnx.cut import OpenExtents
+from satura.rewrite.onnx.element_kinds import refuse_other_kinds
 from satura.rewrite.onnx.files import ModelApart, array_of, initializer
 from satura.rewrite.onnx.host_warnings import warn_of_host_calls
 from satura.rewrite.onnx.inputs import input_types
@@ -200,6 +201,8 @@ class Importer:
         opset = checked_opset(node, domain, opsets, self.model.ir_version)
         context = with_new_name(Context(self.build, self.values, node, opset, operands))
         check_operands(context)
+        if domain == "":
+            refuse_other_kinds(context)
         self.build.takes_turns = self.takes_turns and not (
             self.build.has_chosen or _is_batched(context)
         )
