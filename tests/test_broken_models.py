@@ -323,8 +323,8 @@ EXTERNAL: dict[str, tuple[dict[str, object], str]] = {
     "a folder": ({"location": "inner"}, "no file 'inner'"),
     "short": ({"location": "w.bin", "offset": 4}, "48 bytes are needed"),
     "wrong length": ({"location": "w.bin", "length": 12}, "48 bytes are needed"),
-    "negative length": ({"location": "w.bin", "length": -1}, "48 bytes are needed"),
-    "negative offset": ({"location": "w.bin", "offset": -4}, "48 bytes are needed"),
+    "negative length": ({"location": "w.bin", "length": -1}, "must not be negative"),
+    "negative offset": ({"location": "w.bin", "offset": -4}, "must not be negative"),
     "offset that is not a number": ({"location": "w.bin", "offset": "x"}, "must be integers"),
 }
 

@@ -32,13 +32,18 @@ def opset_versions(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     """Versions by domain.
 
     Raises UnsupportedError for a version of ONNX's own ops that is not known, ModelError for a
-    number that is not a version.
+    number that is not a version, and for two versions of a domain.
     """
     versions: dict[str, int] = {}
     for entry in imports:
+        domain = "" if is_standard(entry.domain) else entry.domain
         if not 0 <= entry.version <= LARGEST_VERSION:
             raise ModelError(f"{entry.version} is not a version of domain '{entry.domain}'")
-        versions["" if is_standard(entry.domain) else entry.domain] = entry.version
+        if versions.setdefault(domain, entry.version) != entry.version:
+            raise ModelError(
+                f"versions {versions[domain]} and {entry.version} of domain '{domain}' are"
+                " imported: keep one"
+            )
     newest = defs.onnx_opset_version()
     if "" in versions and not OLDEST_OPSET <= versions[""] <= newest:
         raise UnsupportedError(

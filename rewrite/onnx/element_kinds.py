@@ -1,7 +1,7 @@
 """Kinds of elements that ONNX's own ops take: floats, integers, or bools.
 
-Which types of a kind they take depends on the opset, and models do not keep to it; but an index is a
-float in none.
+Which types of a kind they take depends on the opset, and models do not keep to it; but an index is
+a float in none.
 """
 
 from __future__ import annotations

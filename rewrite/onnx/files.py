@@ -70,6 +70,10 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart | StoredFile)
     if isinstance(model, ModelProto):
         if any(map(_is_external, _tensors(model))):
             raise ModelError("the model has external data: load it by its path, not as an object")
+        if not model.opset_import:
+            raise ModelError(
+                "the model has no opset import: give onnx.helper.make_model its opset_imports"
+            )
         _refuse_odd_texts("the model", model)
         return ModelApart(model, {})
     folders: tuple[Path, ...] = ()
@@ -233,6 +237,8 @@ def _external_data(
         stated = int(fields["length"]) if fields.get("length") else None
     except ValueError:
         raise ModelError(f"{name}: offset and length must be integers") from None
+    if min(offset, stated or 0) < 0:
+        raise ModelError(f"{name}: offset and length must not be negative")
     bits = (
         BITS[tensor.data_type]
         if tensor.data_type in BITS
@@ -246,7 +252,7 @@ def _external_data(
     except OSError as error:
         raise ModelError(f"{name}: cannot read '{location}': {error.strerror or error}") from None
     available = files[path].size - offset
-    if offset < 0 or length != expected or length > available:
+    if length != expected or length > available:
         raise ModelError(
             f"{name}: {expected} bytes are needed, the model names {length} at offset"
             f" {offset} of '{location}', which has {max(0, available)} there"
