@@ -385,6 +385,7 @@ def rows_of_steps(steps: str, inputs: str, is_declared: bool) -> onnx.ModelProto
     return model
 
 
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
 @pytest.mark.parametrize("is_declared", [True, False])
 def test_rows_of_steps_have_one_shape_however_the_steps_are_known(is_declared: bool) -> None:
     """ONNX's shape inference drops what a body does not declare, also where there is no step."""

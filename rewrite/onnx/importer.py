@@ -53,7 +53,7 @@ MOST_INLINED = 100_000
 MOST_NESTED = 64
 
 _IN_BODY = ": in its body: "
-_UNDECLARED = "declare the shapes of its results, or of those of its bodies, and Python runs it"
+_UNDECLARED = "declare the shapes in its body, and Python takes the steps"
 _MOST_PLACES = 3  # that a message names at each end
 
 Scope = dict[str, int]
@@ -240,7 +240,7 @@ class Importer:
         if depth:
             return OpenExtents(str(error))  # once functions are inlined, the graph has it
         outputs = open_results(node, scope, self.model)
-        if outputs is None:
+        if outputs is None and node.proto.op_type != "If":
             error.args = (f"{error}; {_UNDECLARED}",)
         is_long = isinstance(error, LongRepetition)
         return error if outputs is None else OpenExtents(str(error), outputs, is_long=is_long)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from satura.rewrite.errors import CallError
+from satura.rewrite.program.arguments import unknown_size
 from satura.rewrite.program.memory import refuse_beyond_memory, tensor_bytes
 from satura.rewrite.system.files import open_regular
 from satura.rewrite.types.at_sizes import evaluate
@@ -60,7 +61,7 @@ def random_arguments(
     symbols = sorted(open_sizes(inputs.values()))
     unknown = sorted(set(given) - set(symbols))
     if unknown:
-        raise CallError(f"there is no size {unknown[0]!r}; the sizes are {symbols}")
+        raise unknown_size(unknown[0], symbols)
     full = full_sizes(inputs, given)
     generator = np.random.default_rng(seed)
     types = {name: type_.concrete(full) for name, type_ in inputs.items()}
