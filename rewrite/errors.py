@@ -52,7 +52,8 @@ class FileError(SaturaError, OSError):
 
 
 class CallError(SaturaError):
-    """A call of a compiled program with wrong names, dtypes or shapes."""
+    """A call that cannot be: of a program with names, dtypes, shapes or indices that it does not
+    take, or of any verb with an argument or option of no meaning."""
 
 
 class VerificationError(SaturaError):

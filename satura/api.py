@@ -58,8 +58,8 @@ def load(model: Model, values: Mapping[str, object] | None = None) -> Program:
     have an initializer in the model are constants, too: it is their value by default. A program
     takes for equal what mostly is, as open extents of operands that may broadcast, and for numbers
     what must be known and only sizes decide, as the steps of a loop: other sizes are run by what
-    `compile` makes of the model. Raises ModelError for a file that cannot be read,
-    UnsupportedError for what cannot be run.
+    `compile` makes of the model, and by `interpret` of the model itself. Raises ModelError for a
+    file that cannot be read, UnsupportedError for what cannot be run.
     """
     import_whole("satura.pipeline.models")
     from satura.pipeline.models import load as load_model
@@ -117,12 +117,17 @@ def open(path: str | Path, trust: bool = False, verify: bool = False) -> Opened:
 def interpret(program: Model, arguments: Mapping[str, Array]) -> dict[str, Array]:
     """Outputs of a program or model by name, computed op by op with NumPy: slow, and the reference.
 
-    Raises CallError when the arguments do not fit the program's inputs.
+    A model is loaded for the sizes of the arguments; a program that was loaded before may exclude
+    some, see `load`. Raises CallError when the arguments do not fit the inputs, and for sizes at
+    which the program does not run.
     """
     import_whole("satura.rewrite.program.interpreter")
+    import_whole("satura.pipeline.models")
+    from satura.pipeline.models import load_fitting
     from satura.rewrite.program.interpreter import interpret as interpret_program
 
-    return interpret_program(load(program), arguments)
+    loaded, names = load_fitting(program, arguments)
+    return interpret_program(loaded, arguments, names)
 
 
 @overload
@@ -206,8 +211,9 @@ def compile(
     more than there are cores are not used).
 
     `precision` "fp32" may reorder sums; "exact" leaves out every rule that does not hold bit for
-    bit. Of either, kernels add in an order that suits the layout. `verify` runs seeded inputs
-    through every stage and raises VerificationError where a stage differs from the interpreter.
+    bit. Of either, kernels add in an order that suits the layout. `verify` runs seeded inputs, of
+    the sizes that `dims` say, through every stage and raises VerificationError where a stage
+    differs from the interpreter.
 
     `dims` are typical sizes of symbols or ranges of them, such as {"batch": 1, "seq": (1, 512)},
     for which the program should be fast; calls of other sizes are just as right. `cost` is a cost

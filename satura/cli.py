@@ -21,6 +21,7 @@ from satura.commands.options import (
     AsJson,
     Cost,
     Dims,
+    DimsOfInputs,
     EachLimits,
     Executables,
     Limits,
@@ -138,7 +139,7 @@ def run(
     output: Annotated[Path | None, typer.Option(help="Where to write the outputs (.npz).")] = None,
     size: Sizes = None,
     value: Values = None,
-    dim: Dims = None,
+    dim: DimsOfInputs = None,
     threads: Threads = None,
     precision: Precision = "fp32",
     cost: Cost = "default",
@@ -146,7 +147,11 @@ def run(
     executables: Executables = "cost",
     trust: Trust = False,
     verify: Annotated[
-        bool, typer.Option(help="Compare every stage, or what was saved, with the interpreter.")
+        bool,
+        typer.Option(
+            help="Compare every stage, or what was saved, with the interpreter: at typical sizes,"
+            " and at those of the inputs where any are given."
+        ),
     ] = False,
     files: With = None,
     json: AsJson = False,

@@ -159,9 +159,9 @@ def test_sizes_that_the_file_is_not_ready_for_are_compiled(tmp_path: Path) -> No
             assert compare(expected, got[name], False) is None
     with pytest.raises(CallError, match=r"input 'x' must be f32\[n, 70\]"):
         program_there(np.zeros((2, 70)))
-    with pytest.raises(CallError, match=r"no size 'm'; the sizes are \['n'\]"):
+    with pytest.raises(CallError, match=r"no size 'm' in the model; its sizes are \['n'\]"):
         satura.compile(program).save(path, {"m": 2})
-    with pytest.raises(CallError, match=r"no size 'm'; the sizes are \['n'\]"):
+    with pytest.raises(CallError, match=r"no size 'm' in the model; its sizes are \['n'\]"):
         program_there.prepare({"m": 2})
 
 

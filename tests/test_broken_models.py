@@ -248,7 +248,7 @@ BROKEN: dict[str, tuple[Break, type[SaturaError], list[str]]] = {
             m.graph.initializer.append(numpy_helper.from_array(np.array([0, 0, -1, 0]), "pads")),
             extra("Pad", "x", "pads", mode="mirror")(m),
         ),
-        ModelError, ["'extra' (Pad)", "no mode 'mirror'", "constant, edge, reflect, wrap"],
+        ModelError, ["'extra' (Pad)", "'mode' is 'mirror'", "constant, reflect, edge, wrap"],
     ),
 }  # fmt: skip
 
@@ -323,8 +323,8 @@ EXTERNAL: dict[str, tuple[dict[str, object], str]] = {
     "a folder": ({"location": "inner"}, "no file 'inner'"),
     "short": ({"location": "w.bin", "offset": 4}, "48 bytes are needed"),
     "wrong length": ({"location": "w.bin", "length": 12}, "48 bytes are needed"),
-    "negative length": ({"location": "w.bin", "length": -1}, "48 bytes are needed"),
-    "negative offset": ({"location": "w.bin", "offset": -4}, "48 bytes are needed"),
+    "negative length": ({"location": "w.bin", "length": -1}, "must not be negative"),
+    "negative offset": ({"location": "w.bin", "offset": -4}, "must not be negative"),
     "offset that is not a number": ({"location": "w.bin", "offset": "x"}, "must be integers"),
 }
 
@@ -407,11 +407,21 @@ def test_what_is_not_a_model_is_said_to_be_none(other: object) -> None:
 
 def test_names_of_parsed_models_are_read_like_those_of_files() -> None:
     model = healthy()
-    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "q"
-    content = model.SerializeToString().replace(b"q", b"\xff")
-    for given in (content, ModelProto.FromString(content)):
-        with pytest.raises(ModelError, match="not valid UTF-8"):
-            load(given)
+    model.graph.value_info.add().CopyFrom(model.graph.input[0])
+    for values in (model.graph.input, model.graph.output, model.graph.value_info):
+        dim = values[0].type.tensor_type.shape.dim[0]
+        before, dim.dim_param = dim.dim_value, "q"
+        content = model.SerializeToString().replace(b"q", b"\xff")
+        dim.dim_value = before
+        for given in (content, ModelProto.FromString(content)):
+            with pytest.raises(ModelError, match="not valid UTF-8"):
+                load(given)
+
+
+def test_texts_that_mean_nothing_may_be_of_any_encoding() -> None:
+    model = healthy()
+    model.doc_string = "qqq"
+    load(model.SerializeToString().replace(b"qqq", b"\xff\xff\xff"))
 
 
 def test_no_values_are_known_of_no_elements_by_unknown_many() -> None:

@@ -383,3 +383,36 @@ def test_a_long_scan_of_a_batch_is_refused() -> None:
             (float[2] t, float[2] u) { t = Add(s, e) u = Tanh(t) }> (, h, x) }"""
     with pytest.raises(UnsupportedError, match="300 steps are more than 256"):
         satura.compile(onnx.parser.parse_model(text), threads=1)
+
+
+def rows_of_steps(steps: str, inputs: str, is_declared: bool) -> onnx.ModelProto:
+    """A loop of so many `steps`, each of which gives a row; its body may declare no shapes."""
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 18]>
+        g ({inputs}) => (float[5, n] y, float[s, p, q] z)
+        {{ {steps} y, z = Loop (m, , x) <body = b (int64 i, bool go, float[p, q] h) =>
+            (bool on, float[p, q] t, float[p, q] o) {{
+                on = Identity(go) u = Add(h, x) t = Tanh(u) o = Identity(t) }}> }}"""
+    )
+    (body,) = (each.g for node in model.graph.node for each in node.attribute if each.HasField("g"))
+    for value in [*body.input[2:], *body.output[1:]] if not is_declared else []:
+        value.type.tensor_type.ClearField("shape")
+    return model
+
+
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+@pytest.mark.parametrize("is_declared", [True, False])
+def test_rows_of_steps_have_one_shape_however_the_steps_are_known(is_declared: bool) -> None:
+    """ONNX's shape inference drops what a body does not declare, also where there is no step."""
+    given = rows_of_steps("", "float[5, n] x, int64 m", is_declared)
+    of_data = rows_of_steps(
+        "r = ReduceMin<keepdims=0>(x) m = Cast<to=7>(r)", "float[5, n] x", is_declared
+    )
+    for steps in (0, 2):
+        x = np.full((5, 3), steps, np.float32)
+        values = {"x": x, "m": np.array(steps)}
+        found = satura.compile(given, threads=1).run(values)
+        again = satura.compile(of_data, threads=1).run({"x": x})
+        assert found["z"].shape == again["z"].shape == (steps, 5, 3)
+        for name, array in found.items():
+            np.testing.assert_array_equal(array, again[name])

@@ -71,3 +71,23 @@ def test_sizes_that_are_taken_for_equal_may_differ_in_what_data_decide() -> None
     for n, m in ((2, 2), (1, 3), (3, 1)):
         x, z = 4 * random_input(n, 4), 4 * random_input(m, 4)
         np.testing.assert_array_equal(compiled(x, z), run(model, {"x": x, "z": z})[0])
+
+
+def test_numbers_that_are_taken_for_sizes_before_a_node_need_not_fit_behind_it() -> None:
+    """The steps of a Scan are taken to be 16, which an Expand behind the node does not take."""
+    model = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (float[5, n] x) => (float[a, b, c] y, int64[2, d] z)
+        <int64[3] s = {2, 5, 4}, float[5] zero = {0, 0, 0, 0, 0}> {
+            t = Abs(x)
+            q, r = Scan<num_scan_inputs = 1, scan_input_axes = [1],
+                body = b (float[k] s0, float[k] u) => (float[k] v, float[k] w) {
+                    v = Add(s0, u) w = Neg(v) }>(zero, t)
+            y = Expand(t, s)
+            z = NonZero(r)
+        }"""
+    )
+    compiled = satura.compile(model, threads=1)
+    x = random_input(5, 4)
+    for found, expected in zip(compiled.run({"x": x}).values(), run(model, {"x": x}), strict=True):
+        np.testing.assert_array_equal(found, expected)

@@ -20,7 +20,8 @@ from satura.rewrite.types.dims import (
     static,
     symbol,
 )
-from satura.rewrite.types.typical import representative
+from satura.rewrite.types.size_condition import SizeCondition
+from satura.rewrite.types.typical import allowed_sizes, representative
 
 SIZES = {"batch": 3, "seq": 7}
 BATCH, SEQ = symbol("batch"), symbol("seq")
@@ -128,6 +129,12 @@ def test_quotients_have_one_form() -> None:
 def test_what_divides_by_zero_at_the_usual_size_counts_as_that() -> None:
     assert representative(SEQ // (SEQ - 64)) == 64
     assert representative(SEQ // (SEQ - 64), sizes={"seq": 66}) == 33
+
+
+def test_what_divides_by_zero_wherever_it_is_looked_at_is_looked_at() -> None:
+    never = SEQ // (1 // (SEQ + 2))
+    sizes = allowed_sizes([SizeCondition(never, 1, ">=", "here")], {"seq"}, 64)
+    assert sizes == {"seq": 64}
 
 
 def test_quotients_come_out_even_where_they_can() -> None:

@@ -26,6 +26,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.system.files import ARTIFACT
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
+from satura.testing import assert_sound
 from tests.command_line import cli
 from tests.onnx_models import make_model, node
 
@@ -151,15 +152,22 @@ def test_what_is_not_a_number_of_threads_is_refused(program: Program, threads: o
         (satura.compile, {"progress": 3}, "progress is a function of .*, not 3"),
         (satura.compile, {"dims": {"rows": 10**30}}, r"sizes are from 1 to 2\*\*48"),
         (satura.compile, {"dims": {"rows": (1, 2**62)}}, r"sizes are from 1 to 2\*\*48"),
+        (rule, {"reassociates": "yes"}, "reassociates is True or False, not 'yes'"),
         (satura.Limits, {"node": 3}, "no limit 'node'; the limits are rounds, nodes, enough"),
     ],
 )
 def test_options_of_no_meaning_are_refused(
     program: Program, call: Callable[..., object], options: dict[str, object], reason: str
 ) -> None:
-    model = {satura.open: ["nope"], satura.Limits: []}.get(call, [program])
+    model = {satura.open: ["nope"], satura.Limits: [], rule: []}.get(call, [program])
     with pytest.raises(CallError, match=reason):
         call(*model, **options)
+
+
+@pytest.mark.parametrize("other", [5, None, "relu", []])
+def test_what_is_not_a_rule_is_not_tested(other: object) -> None:
+    with pytest.raises(CallError, match="a rule is tested, as @rule declares one, and not"):
+        assert_sound(other)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("rules", [[], None, 5])

@@ -11,7 +11,7 @@ from onnx import ModelProto
 
 import satura
 from satura.backend.lower.loop_nests import lower
-from satura.errors import CallError, ModelError, ProgramError
+from satura.errors import CallError, ModelError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
@@ -22,6 +22,7 @@ from tests.onnxruntime_reference import assert_close
 from tests.tiers import deep_but
 from tests.trivial_scheduler import one_dispatch
 
+FAR = 1 << 62
 X: dict[str, Shape | Typed] = {"x": (2, 3)}
 OPEN: dict[str, Shape | Typed] = {"x": ("a", "b")}
 ARRAYS = {
@@ -105,13 +106,19 @@ CASES: dict[str, tuple[ModelProto, object, Sequence[tuple[object, tuple[str, int
     ),
     "ScatterND": (
         updates(), [[-1, 0], [0, 2]],
-        [([[-1, 0], [0, 5]], (r"\[-3, 3\)", 5)), ([[1, 2], [2, 0]], (r"\[-2, 2\)", 2))],
+        [
+            ([[-1, 0], [0, 5]], (r"\[-3, 3\)", 5)), ([[1, 2], [2, 0]], (r"\[-2, 2\)", 2)),
+            ([[-FAR, 0], [0, 0]], (r"\[-2, 2\)", -FAR)),
+        ],
     ),
     "ScatterElements": (
         updated_elements(), [[-1, 1]], [([[-1, 4]], (r"\[-3, 3\)", 4)), ([[-4, 0]], BEFORE)],
     ),
     "RoiAlign": (regions(), [1], [([2], (r"\[-2, 2\)", 2)), ([-3], (r"\[-2, 2\)", -3))]),
-    "ReverseSequence": (reversed_sequences(), [0, 3], [([1, 4], LONG), ([1, -4], NEGATIVE)]),
+    "ReverseSequence": (
+        reversed_sequences(), [0, 3],
+        [([1, 4], LONG), ([1, -4], NEGATIVE), ([1, FAR + 1], (r"\[-4, 4\)", FAR + 1))],
+    ),
     "TensorScatter": (written(), [0, 2], STARTS),
     "TensorScatter of open sizes": (written(("n", "t", 2), ("n", "k", 2)), [0, 2], STARTS),
     "LSTM": (recurrent("LSTM", 4), [0, 3], [([1, 4], LONG), ([1, -4], NEGATIVE)]),
@@ -142,6 +149,13 @@ def test_an_index_outside_of_its_own_axis_is_named(name: str) -> None:
         with pytest.raises(CallError, match=rf"outside {extents}: it is {wrong}$"):
             interpret(program, given(model, indices))
     compiled.run(given(model, good))
+
+
+def test_the_interpreter_of_a_model_names_the_node() -> None:
+    model = updates()
+    wrong = given(model, [[1, 2], [2, 0]])
+    with pytest.raises(CallError, match=r"^ScatterND 'y': gather: an index .*: it is 2$"):
+        satura.interpret(model, wrong)
 
 
 INSIDE = {
@@ -267,7 +281,7 @@ def test_constant_lengths_outside_are_an_error_of_the_model() -> None:
             load(make_model([reverse], X, {"l": lengths}))
     program = load(make_model([reverse], {"x": (2, "n")}, {"l": [3, 1]}))
     interpret(program, {"x": random_input(2, 3)})
-    with pytest.raises(ProgramError, match=r"ReverseSequence.*the extent n is 2"):
+    with pytest.raises(CallError, match=r"ReverseSequence.*the extent n is 2"):
         interpret(program, {"x": random_input(2, 2)})
 
 
@@ -295,5 +309,5 @@ def test_updates_of_a_tensor_scatter_are_as_large_as_the_tensor_beside_its_axis(
             load(written(rows=rows))
     program = load(written(("n", "t", 2), ("n", "k", 2)))
     given = {"cache": ARRAYS["cache"], "rows": random_input(2, 5, 2), "i": np.array([0, 0])}
-    with pytest.raises(ProgramError, match=r"TensorScatter.*: the extent"):
+    with pytest.raises(CallError, match=r"TensorScatter.*: the extent"):
         interpret(program, given)

@@ -383,7 +383,10 @@ def test_the_cache_says_which_classes_there_are_and_why() -> None:
     assert dict(one.sizes) == {"n": 0} and (one.plans, one.uses) == (1, 1)
     assert first.missed is None and one.missed in first.facts
     assert "class of n=0 (not n " in str(one)
-    for wrong, message in (({"n": 1, "m": 1}, "no size 'm'; the sizes are"), ({}, "for each of")):
+    for wrong, message in (
+        ({"n": 1, "m": 1}, "no size 'm' in the model; its sizes are"),
+        ({}, "for each of"),
+    ):
         with pytest.raises(CallError, match=message):
             compiled.prepare([wrong])
     compiled.release()

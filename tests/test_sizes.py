@@ -11,7 +11,7 @@ import pytest
 from onnx import ModelProto
 
 import satura
-from satura.pipeline.inputs import input_types, parse_sizes, random_inputs_of
+from satura.pipeline.inputs import parse_sizes, random_inputs, random_inputs_of
 from satura.pipeline.sizes import parse_dims, typical_sizes
 from satura.rewrite.errors import CallError
 from satura.rewrite.program.builder import Builder
@@ -39,12 +39,21 @@ def test_a_size_that_others_decide_may_be_given_where_it_is_theirs() -> None:
     model = make_model(joined, {"x": ["past"], "bias": ["total"]})
     program = satura.load(model)
     assert program.symbols == {"past"}
-    found = random_inputs_of(model, input_types(program), {"total": 14, "past": 7})
+    found = random_inputs_of(model, program.input_types, {"total": 14, "past": 7})
     assert {name: each.shape for name, each in found.items()} == {"x": (7,), "bias": (14,)}
     with pytest.raises(CallError, match=r"inputs take total = .*past.*, here 14 and not 8; arrays"):
-        random_inputs_of(model, input_types(program), {"total": 8, "past": 7})
-    with pytest.raises(CallError, match="there is no size 'n'; the sizes are"):
-        random_inputs_of(model, input_types(program), {"n": 8})
+        random_inputs_of(model, program.input_types, {"total": 8, "past": 7})
+    with pytest.raises(CallError, match="there is no size 'n' in the model; its sizes are"):
+        random_inputs_of(model, program.input_types, {"n": 8})
+
+
+def test_a_size_of_a_model_without_sizes_is_said_to_be_fixed() -> None:
+    program = satura.load(make_model([node("Relu")], {"x": (2, 3)}))
+    reason = "no size 'n' in the model: all of its sizes are fixed$"
+    with pytest.raises(CallError, match=reason):
+        random_inputs(program, {"n": 8})
+    with pytest.raises(CallError, match=reason):
+        satura.compile(program, threads=1, dims={"n": 8})
 
 
 def test_an_axis_that_others_decide_is_refused_with_its_value() -> None:

@@ -12,7 +12,13 @@ import numpy as np
 from satura.backend.run.bound import Bound
 from satura.backend.run.part import Part
 from satura.rewrite.errors import CallError, ModelError, ProgramError, UnsupportedError, brief
-from satura.rewrite.program.arguments import as_arrays, check_named, refuse_masked, with_members
+from satura.rewrite.program.arguments import (
+    as_arrays,
+    check_named,
+    refuse_masked,
+    unknown_size,
+    with_members,
+)
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
@@ -161,7 +167,7 @@ class Runnable:
             names = sorted(open_sizes(program.inputs.values()))
             unknown = [name for name in each if all(name not in some for some in program.sizes)]
             if unknown:
-                raise CallError(f"there is no size {unknown[0]!r}; the sizes are {names}")
+                raise unknown_size(unknown[0], names)
             if set(each) not in program.sizes:
                 raise CallError(f"prepare needs a size for each of {names}, got {brief(each)}")
             if not all(_is_size(size) for size in each.values()):

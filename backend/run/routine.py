@@ -220,8 +220,8 @@ class Instance:
         if found:
             return f": {', '.join(found)}"
         return (
-            f": it is {index}, and not one of an input's: satura.interpret(satura.load(model),"
-            " arguments) says which node it is of"
+            f": it is {index}, and not one of an input's: satura.interpret(model, arguments) says"
+            " which node it is of"
         )
 
     def launch(self, tensors: Mapping[int, Array]) -> None:

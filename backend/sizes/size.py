@@ -17,7 +17,7 @@ from operator import add, floordiv, index, mod, mul, sub
 from typing import ParamSpec, cast
 
 from satura.backend.sizes.bounds import Bounds
-from satura.rewrite.types.at_sizes import evaluate
+from satura.rewrite.types.at_sizes import probe
 from satura.rewrite.types.dims import Dim, Monomial, SymbolicDim, TracedSize, symbol, symbols_of
 
 Parameters = ParamSpec("Parameters")
@@ -160,7 +160,7 @@ def is_fixed(number: int) -> bool:
 def where_large(number: int) -> int:
     """What it is where all sizes are large: for an order that is as good for others."""
     dim = expression_of(number)
-    return evaluate(dim, dict.fromkeys(symbols_of([dim]), LARGE))
+    return probe(dim, dict.fromkeys(symbols_of([dim]), LARGE), LARGE)
 
 
 def defer(function: Callable[Parameters, int]) -> Callable[Parameters, int]:

@@ -54,7 +54,7 @@ from satura.rewrite.check.retyped import of_every_dtype
 from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.check.unstable import unstable_call
-from satura.rewrite.errors import ExpressionError, RuleError
+from satura.rewrite.errors import CallError, ExpressionError, RuleError, brief
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.prove import STEPS, Proof, prove
@@ -97,8 +97,11 @@ def check(
 
     Its name makes no difference. `attempts` bounds the draws per direction, `deep` draws ten times
     as many instances. A rule that passes is proved, too, where that is decided within
-    `proof_steps`. Without `shrink`, a counterexample is the first that was found.
+    `proof_steps`. Without `shrink`, a counterexample is the first that was found. Raises CallError
+    for what is not a rule.
     """
+    if not isinstance(rule, Rule):
+        raise CallError(f"a rule is tested, as @rule declares one, and not {brief(rule)}")
     scale = DEEP if deep else 1
     random = Random(seed)
     tried: list[Firings] = []

@@ -140,6 +140,7 @@ from satura.rewrite.language.terms import (
 )
 from satura.rewrite.language.type_check import check_types
 from satura.rewrite.ops import REGISTRY, Op
+from satura.rewrite.program.arguments import check_flags
 from satura.rewrite.types.constant import Scalar
 
 DECLARED = "__satura_rules__"
@@ -190,7 +191,7 @@ def rule(
     function: Callable[..., Law] | None = None, /, *, reassociates: bool = False
 ) -> Rule | Callable[[Callable[..., Law]], Rule]:
     """Declare a rule, see the module's docstring. Raises RuleError where it is not well formed."""
-
+    check_flags(reassociates=reassociates)
     if function is None:
         return lambda function: _declare(function, exact=not reassociates)
     return _declare(function, exact=not reassociates)
@@ -204,7 +205,7 @@ def family(
     function: Callable[..., Law] | None = None, /, *, reassociates: bool = False
 ) -> Family | Callable[[Callable[..., Law]], Family]:
     """Declare a law above many ops: a rule for each op. Raises RuleError as `rule` does."""
-
+    check_flags(reassociates=reassociates)
     if function is None:
         return lambda function: _declare_family(function, exact=not reassociates)
     return _declare_family(function, exact=not reassociates)

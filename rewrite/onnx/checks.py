@@ -18,6 +18,7 @@ from satura.rewrite.errors import ModelError, ProgramError, UnsupportedError
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.types import dtype_of, element_name
+from satura.rewrite.onnx.words import refuse_other_words
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import MOST_AXES, TensorType
@@ -31,13 +32,18 @@ def opset_versions(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     """Versions by domain.
 
     Raises UnsupportedError for a version of ONNX's own ops that is not known, ModelError for a
-    number that is not a version.
+    number that is not a version, and for two versions of a domain.
     """
     versions: dict[str, int] = {}
     for entry in imports:
+        domain = "" if is_standard(entry.domain) else entry.domain
         if not 0 <= entry.version <= LARGEST_VERSION:
             raise ModelError(f"{entry.version} is not a version of domain '{entry.domain}'")
-        versions["" if is_standard(entry.domain) else entry.domain] = entry.version
+        if versions.setdefault(domain, entry.version) != entry.version:
+            raise ModelError(
+                f"versions {versions[domain]} and {entry.version} of domain '{domain}' are"
+                " imported: keep one"
+            )
     newest = defs.onnx_opset_version()
     if "" in versions and not OLDEST_OPSET <= versions[""] <= newest:
         raise UnsupportedError(
@@ -63,6 +69,8 @@ def checked_opset(node: NodeProto, domain: str, opsets: Mapping[str, int], ir_ve
             f"{label(node)}: there is no op '{node.op_type}' in opset {version}"
             + (f" of domain '{domain}'" if domain else "")
         ) from None
+    if not domain:
+        refuse_other_words(node)
     if schema.deprecated:
         return version  # the checker refuses it, though models use it
     _check_kinds(node, schema)

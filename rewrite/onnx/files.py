@@ -13,7 +13,7 @@ from math import prod
 from pathlib import Path
 
 import numpy as np
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from satura.rewrite.errors import ModelError, UnsupportedError
@@ -29,6 +29,7 @@ from satura.rewrite.types.stored import Stored, StoredFile
 from satura.rewrite.types.tensor_type import MOST_AXES, Array, DType, TensorType
 
 _LONGEST_FILE = 2**31 - 1  # bytes; protobuf reads no more
+_UNREAD = frozenset({"doc_string", "metadata_props"})  # texts that mean nothing
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,10 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart | StoredFile)
     if isinstance(model, ModelProto):
         if any(map(_is_external, _tensors(model))):
             raise ModelError("the model has external data: load it by its path, not as an object")
+        if not model.opset_import:
+            raise ModelError(
+                "the model has no opset import: give onnx.helper.make_model its opset_imports"
+            )
         _refuse_odd_texts("the model", model)
         return ModelApart(model, {})
     folders: tuple[Path, ...] = ()
@@ -232,6 +237,8 @@ def _external_data(
         stated = int(fields["length"]) if fields.get("length") else None
     except ValueError:
         raise ModelError(f"{name}: offset and length must be integers") from None
+    if min(offset, stated or 0) < 0:
+        raise ModelError(f"{name}: offset and length must not be negative")
     bits = (
         BITS[tensor.data_type]
         if tensor.data_type in BITS
@@ -245,7 +252,7 @@ def _external_data(
     except OSError as error:
         raise ModelError(f"{name}: cannot read '{location}': {error.strerror or error}") from None
     available = files[path].size - offset
-    if offset < 0 or length != expected or length > available:
+    if length != expected or length > available:
         raise ModelError(
             f"{name}: {expected} bytes are needed, the model names {length} at offset"
             f" {offset} of '{location}', which has {max(0, available)} there"
@@ -343,17 +350,12 @@ def _tensors(model: ModelProto) -> Iterator[TensorProto]:
             yield from graph.initializer
 
 
-def _texts(model: ModelProto) -> Iterator[object]:
-    """Names in the model; protobuf gives bytes for those that are not valid UTF-8."""
-    yield from (entry.domain for entry in model.opset_import)
-    for function in model.functions:
-        yield from (function.domain, function.name, *function.input, *function.output)
-    graphs = [model.graph]
-    for node in _nodes(model):
-        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-        yield from (attribute.name for attribute in node.attribute)
-        graphs += inner_graphs(node)
-    for graph in graphs:
-        yield from (value.name for value in (*graph.input, *graph.output, *graph.initializer))
-        for value in graph.input:
-            yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+def _texts(message: Message) -> Iterator[object]:
+    """Names in a model; protobuf gives bytes for those that are not valid UTF-8."""
+    for field, value in message.ListFields():
+        single = isinstance(value, str | bytes | Message)
+        if field.type == field.TYPE_STRING and field.name not in _UNREAD:
+            yield from [value] if single else value
+        elif field.type == field.TYPE_MESSAGE and field.name not in _UNREAD:
+            for each in [value] if single else value:
+                yield from _texts(each)

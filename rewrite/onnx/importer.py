@@ -20,6 +20,7 @@ from satura.rewrite.onnx.checks import (
 )
 from satura.rewrite.onnx.control_flow import Body, LongRepetition, control_flow
 from satura.rewrite.onnx.cut import OpenExtents
+from satura.rewrite.onnx.element_kinds import refuse_other_kinds
 from satura.rewrite.onnx.files import ModelApart, array_of, initializer
 from satura.rewrite.onnx.host_warnings import warn_of_host_calls
 from satura.rewrite.onnx.inputs import input_types
@@ -52,6 +53,7 @@ MOST_INLINED = 100_000
 MOST_NESTED = 64
 
 _IN_BODY = ": in its body: "
+_UNDECLARED = "declare the shapes in its body, and Python takes the steps"
 _MOST_PLACES = 3  # that a message names at each end
 
 Scope = dict[str, int]
@@ -199,6 +201,8 @@ class Importer:
         opset = checked_opset(node, domain, opsets, self.model.ir_version)
         context = with_new_name(Context(self.build, self.values, node, opset, operands))
         check_operands(context)
+        if domain == "":
+            refuse_other_kinds(context)
         self.build.takes_turns = self.takes_turns and not (
             self.build.has_chosen or _is_batched(context)
         )
@@ -236,6 +240,8 @@ class Importer:
         if depth:
             return OpenExtents(str(error))  # once functions are inlined, the graph has it
         outputs = open_results(node, scope, self.model)
+        if outputs is None and node.proto.op_type != "If":
+            error.args = (f"{error}; {_UNDECLARED}",)
         is_long = isinstance(error, LongRepetition)
         return error if outputs is None else OpenExtents(str(error), outputs, is_long=is_long)
 

@@ -28,10 +28,11 @@ from satura.rewrite.onnx.inlined import inlined
 from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.upgrade import upgrade
+from satura.rewrite.program.arguments import sizes_of
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.at_sizes import evaluate, substitute
 from satura.rewrite.types.dims import Dim, SymbolicDim, symbol, symbols_of
-from satura.rewrite.types.size_condition import SizeCondition
+from satura.rewrite.types.size_condition import SizeCondition, sizes_text
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 _USUAL_SIZE = 16
@@ -98,6 +99,34 @@ def load_for(
             names |= asked.names
 
 
+def load_fitting(
+    model: Source, arguments: Mapping[str, Array], values: Mapping[str, Array] | None = None
+) -> tuple[Program, dict[int, str]]:
+    """The program of a model that runs at the sizes of these arguments, and per node of it the ONNX
+    node that it was made for.
+
+    Raises as `load` does, and CallError where they do not fit the inputs, or no program runs.
+    """
+    found = model if isinstance(model, ModelApart) else read_apart(model)
+    declared, _ = bind_inputs(declared_inputs(found.proto.graph), values or {})
+    program, importer = _Import(values or {}, named_sizes(declared, arguments)).of(found)
+    usual = program, importer.names(program)
+    plain = {name: type_ for name, type_ in declared.items() if isinstance(type_, TensorType)}
+    types = program.input_types
+    if plain.keys() != types.keys() or (plain == types and not program.conditions):
+        return usual  # for all sizes
+    sizes = sizes_of(plain, arguments)
+    is_refused = any(each.is_of_extent and not each.holds(sizes) for each in program.conditions)
+    if is_refused or not _excluding(program, plain, sizes):
+        return usual
+    try:
+        program, importer = _import_at(found, sizes, types, values)
+    except ModelError as error:
+        shown = sizes_text(sizes)
+        raise CallError(f"the model does not run where {shown}: {error}") from error
+    return program, importer.names(program)
+
+
 def named_sizes(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) -> dict[str, int]:
     """The sizes that are extents of arguments."""
     pairs = (
@@ -121,6 +150,13 @@ def load_at(
     where it `takes_turns` and a node has many steps, or a branch that does not run, at these sizes:
     Python takes them then.
     """
+    return _import_at(model, sizes, types, values, takes_turns)[0]
+
+
+def _import_at(
+    model: ModelApart, sizes: Mapping[str, int], types: Mapping[str, TensorType],
+    values: Mapping[str, Array] | None = None, takes_turns: bool = False,
+) -> tuple[Program, Importer]:  # fmt: skip
     declared, _ = bind_inputs(declared_inputs(model.proto.graph), values or {})
     taken = _taken_for_others(declared, types, sizes)
     every = {**sizes, **{name: evaluate(dim, sizes) for name, dim in taken.items()}}
@@ -146,7 +182,7 @@ def load_at(
         behind = symbols_of(taken.get(name, symbol(name)) for name in excluding)
         names = (behind & sizes.keys()) - fixed.keys()
         if not names:
-            return program
+            return program, importer
         fixed |= {name: sizes[name] for name in names}
 
 

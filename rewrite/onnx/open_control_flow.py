@@ -29,9 +29,10 @@ def open_results(
 ) -> dict[str, TypeProto] | None:
     """The types of the results, with a size of its own for each extent that is not known.
 
-        They are those of ONNX's shape inference; what a loop passes on keeps its extents where each
-    each step keeps them, and its rank elsewhere. None where a rank is not known, or a result, or
-        what a loop passes on, is not a tensor.
+    They are those of ONNX's shape inference; what a loop passes on keeps its extents where each
+    step keeps them, and its rank elsewhere, and what a step gives follows from that, whatever the
+    body declares. None where a rank is not known, or a result, or what a loop passes on, is not a
+    tensor.
     """
     if any(x is not None and x < 0 for x in node.operands):
         return None
@@ -45,7 +46,7 @@ def open_results(
     if found is None:
         return None
     if node.proto.op_type == "Loop":
-        found |= _passed_on(node.proto, types, model)
+        found |= _of_loop(node.proto, types, found, model)
     sizes = {dim.dim_param for each in types.values() for dim in each.tensor_type.shape.dim}
     results: dict[str, TypeProto] = {}
     for name in outputs:
@@ -70,28 +71,56 @@ def _type_of(build: Tensors, value: int) -> TypeProto:
     return helper.make_sequence_type_proto(helper.make_tensor_type_proto(code, shape))
 
 
-def _passed_on(loop: NodeProto, types: Types, model: ModelProto) -> dict[str, TypeProto]:
-    """The types of what a loop passes on: with the extents that a step keeps, if all keep theirs.
+def _of_loop(
+    loop: NodeProto, types: Types, declared: Types, model: ModelProto
+) -> dict[str, TypeProto]:
+    """The types of what a loop passes on, with the extents that a step keeps if all keep theirs,
+    and of the rows that its steps give, with what those that are `declared` say beside it.
 
     A state that a step changes has no extents in the next step either.
     """
     body = next(each.g for each in loop.attribute if each.name == "body")
     at_first = [types[name] for name in loop.input[2:]]
-    if len(body.input) != 2 + len(at_first) or len(body.output) <= len(at_first):
+    count = len(at_first)
+    if len(body.input) != 2 + count or len(body.output) <= count:
         return {}  # of a broken model
     inner = [value.name for value in body.input[2:]]
-    results = [value.name for value in body.output[1 : 1 + len(at_first)]]
+    results = [value.name for value in body.output[1:]]
     kept, before = at_first, None
+    made: Types = {}
     while kept != before:
         given = {**types, **_number_and_truth(body), **dict(zip(inner, kept, strict=True))}
         given |= {each.name: _of_initializer(each) for each in body.initializer}
-        found = _inferred([*body.node], given, list(dict.fromkeys(results)), model) or {}
+        made = given | (_inferred([*body.node], given, list(dict.fromkeys(results)), model) or {})
         before = kept
         kept = [
-            type_ if found.get(name, given.get(name)) == type_ else _of_rank(type_)
-            for name, type_ in zip(results, kept, strict=True)
+            type_ if made.get(name) == type_ else _of_rank(type_)
+            for name, type_ in zip(results[:count], kept, strict=True)
         ]
-    return {name: type_ for name, type_ in zip(loop.output, kept, strict=False) if name}
+    found = {name: type_ for name, type_ in zip(loop.output, kept, strict=False) if name}
+    for name, result in zip(loop.output[count:], results[count:], strict=False):
+        if name and result in made and made[result].tensor_type.HasField("shape"):
+            found[name] = _with_declared(_rows(made[result]), declared[name])
+    return found
+
+
+def _rows(type_: TypeProto) -> TypeProto:
+    """The type of any number of tensors of a type as one."""
+    result = TypeProto()
+    tensor = result.tensor_type
+    tensor.elem_type = type_.tensor_type.elem_type
+    tensor.shape.dim.add()
+    tensor.shape.dim.extend(type_.tensor_type.shape.dim)
+    return result
+
+
+def _with_declared(type_: TypeProto, declared: TypeProto) -> TypeProto:
+    """The type, with the numbers that only a declared one of its rank has for extents."""
+    own, others = type_.tensor_type.shape.dim, declared.tensor_type.shape.dim
+    for dim, other in zip(own, others, strict=False) if len(own) == len(others) else ():
+        if other.HasField("dim_value") and not dim.HasField("dim_value"):
+            dim.CopyFrom(other)
+    return type_
 
 
 def _of_rank(type_: TypeProto) -> TypeProto:

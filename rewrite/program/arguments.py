@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +31,13 @@ def check_flags(**flags: object) -> None:
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise CallError(f"{name} is True or False, not {brief(flag)}")
+
+
+def unknown_size(name: str, known: Iterable[str]) -> CallError:
+    """The error of a size that is not among the `known` ones of a model."""
+    names = sorted(known)
+    there = f"; its sizes are {names}" if names else ": all of its sizes are fixed"
+    return CallError(f"there is no size {name!r} in the model{there}")
 
 
 def as_path(path: object) -> Path:

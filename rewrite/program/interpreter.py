@@ -6,12 +6,17 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.program.arguments import as_arrays, sizes_of
 from satura.rewrite.program.memory import named_types, refuse_beyond_memory, tensor_bytes
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Count, HostCall
 from satura.rewrite.types.tensor_type import Array, DType
+
+_OF_THE_MODEL = (
+    "its model may run there: satura.interpret, given the model and not the program, is for the"
+    " sizes of the arguments"
+)
 
 
 def bind_sizes(program: Program, arguments: Mapping[str, Array]) -> dict[str, int]:
@@ -19,8 +24,7 @@ def bind_sizes(program: Program, arguments: Mapping[str, Array]) -> dict[str, in
 
     Raises CallError where the arguments do not fit the inputs; see `sizes_of`.
     """
-    nodes = (program.nodes[index] for index in program.inputs)
-    return sizes_of({node.input_name: node.type for node in nodes}, arguments)
+    return sizes_of(program.input_types, arguments)
 
 
 def host_results(node: Node, operands: list[Array]) -> tuple[Array, ...]:
@@ -40,13 +44,15 @@ def evaluate_nodes(
     program: Program,
     arguments: Mapping[str, Array],
     keep: Callable[[int], bool] = lambda index: False,
+    names: Mapping[int, str] = {},
 ) -> dict[int, Array]:
     """Values of the outputs, and of the nodes that `keep` asks for, by node index.
 
-    Raises CallError where memory cannot hold one of the tensors on the way.
+    Raises CallError where memory cannot hold one of the tensors on the way, and for an index
+    outside of its axis, which says what `names` call the node.
     """
     arguments = as_arrays(arguments)
-    program = program.concrete(bind_sizes(program, arguments))
+    program = _at_sizes_of(arguments, program)
     largest = max((tensor_bytes(node.type) for node in program.nodes), default=0)
     refuse_beyond_memory(largest, named_types(program, range(len(program.nodes))), CallError)
     last_use = {i: index for index, node in enumerate(program.nodes) for i in node.operands}
@@ -68,7 +74,7 @@ def evaluate_nodes(
             try:
                 values[index] = np.asarray(node.op.reference(*operands, *node.attributes))
             except CallError as error:
-                raise CallError(f"%{index}: {error}") from None
+                raise CallError(f"{names.get(index, f'%{index}')}: {error}") from None
         assert DType.of(values[index].dtype) is node.type.dtype, (str(node), values[index].dtype)
         for operand in set(node.operands):
             if last_use[operand] == index and operand not in outputs and not keep(operand):
@@ -77,10 +83,25 @@ def evaluate_nodes(
     return values
 
 
-def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:
-    """Outputs of `program` by name, for arguments by name.
+def _at_sizes_of(arguments: Mapping[str, Array], program: Program) -> Program:
+    """The program at the sizes of its arguments. Raises CallError where it does not run there."""
+    sizes = bind_sizes(program, arguments)
+    try:
+        return program.concrete(sizes)
+    except ProgramError as error:
+        is_excluded = any(
+            not each.holds(sizes) and not each.is_of_extent for each in program.conditions
+        )
+        advice = f"; {_OF_THE_MODEL}" if is_excluded else ""
+        raise CallError(f"the program does not run at these sizes: {error}{advice}") from error
+
+
+def interpret(
+    program: Program, arguments: Mapping[str, Array], names: Mapping[int, str] = {}
+) -> dict[str, Array]:
+    """Outputs of `program` by name, for arguments by name; errors call nodes as `names` do.
 
     Raises CallError when the arguments do not fit the program's inputs.
     """
-    values = evaluate_nodes(program, arguments)
+    values = evaluate_nodes(program, arguments, names=names)
     return {name: np.array(values[index], order="C") for name, index in program.outputs}

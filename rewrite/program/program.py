@@ -162,16 +162,24 @@ class Program:
             each for own in parameters if isinstance(own, Parameter) for each in own.conditions
         )
 
+    @property
+    def input_types(self) -> dict[str, TensorType]:
+        """The types of the inputs by name, in their order."""
+        nodes = [self.nodes[index] for index in self.inputs]
+        return {node.input_name: node.type for node in nodes}
+
     @cached_property
     def typical(self) -> dict[str, int]:
         """A size for each symbol: what costs count, or others at which the program runs."""
         return self.typical_beside({})
 
-    def typical_beside(self, given: Mapping[str, int]) -> dict[str, int]:
-        """As `typical`, beside sizes that are `given`."""
+    def typical_beside(
+        self, given: Mapping[str, int], usual: int = representative(symbol("usual"))
+    ) -> dict[str, int]:
+        """As `typical`, beside sizes that are `given`; others are the `usual` one where it runs."""
         conditions = self.conditions
-        usual = allowed_sizes(conditions, self.symbols, representative(symbol("usual")))
-        first = {name: given.get(name, size) for name, size in usual.items()}
+        allowed = allowed_sizes(conditions, self.symbols, usual)
+        first = {name: given.get(name, size) for name, size in allowed.items()}
 
         def runs(sizes: Mapping[str, int]) -> bool:
             return all(each.holds(sizes) for each in conditions) and self.runs_at(sizes)

@@ -23,6 +23,14 @@ def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
     )
 
 
+def probe(dim: Dim, sizes: Mapping[str, int], otherwise: int) -> int:
+    """The value of `dim` at sizes that no call need have; `otherwise` where it divides by zero."""
+    try:
+        return evaluate(dim, sizes)
+    except ProgramError:
+        return otherwise
+
+
 def _atom_value(atom: Atom, sizes: Mapping[str, int]) -> int:
     if isinstance(atom, Quotient):
         below = evaluate(atom.denominator, sizes)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from itertools import chain
 
-from satura.rewrite.errors import ProgramError
-from satura.rewrite.types.at_sizes import evaluate
+from satura.rewrite.types.at_sizes import probe
 from satura.rewrite.types.dims import Dim, symbols_of
 from satura.rewrite.types.size_condition import SizeCondition
 
@@ -82,7 +81,7 @@ def _met(condition: SizeCondition, sizes: Mapping[str, int]) -> Iterator[tuple[s
     more = condition.left - condition.right
     for name in sorted(symbols_of([more])):
         size = sizes[name]
-        missing, next_ = (evaluate(more, {**sizes, name: at}) for at in (size, size + 1))
+        missing, next_ = (probe(more, {**sizes, name: at}, 0) for at in (size, size + 1))
         slope = next_ - missing
         for better in (size - missing // slope, size + -missing // slope) if slope else ():
             if better > 0 and condition.holds({**sizes, name: better}):
@@ -94,7 +93,4 @@ def representative(dim: Dim, size: int = 64, sizes: Mapping[str, int] | None = N
     what divides by zero then: calls have other sizes."""
     if isinstance(dim, int):
         return dim
-    try:
-        return max(0, evaluate(dim, {**dict.fromkeys(dim.symbols, size), **(sizes or {})}))
-    except ProgramError:
-        return size
+    return max(0, probe(dim, {**dict.fromkeys(dim.symbols, size), **(sizes or {})}, size))

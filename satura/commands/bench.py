@@ -19,7 +19,7 @@ from satura.commands.terminal import counted, measured, print_json, print_table,
 from satura.commands.timing import medians
 from satura.commands.values import with_values
 from satura.light import NAMES
-from satura.pipeline.inputs import input_types, parse_sizes, random_inputs_of, sizes_text
+from satura.pipeline.inputs import parse_sizes, random_inputs_of, sizes_text
 from satura.pipeline.phases import Progress
 from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.onnx.files import read_model
@@ -111,7 +111,7 @@ def case_of(
     """
     model = read_model(with_values(file_or_light(name), values, others))
     program = satura.load(model)
-    arguments = random_inputs_of(model, input_types(program), sizes, others=True)
+    arguments = random_inputs_of(model, program.input_types, sizes, others=True)
     return Case(Path(name).stem, model, arguments, sizes_text(bind_sizes(program, arguments)))
 
 

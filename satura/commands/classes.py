@@ -19,6 +19,7 @@ from satura.pipeline.compiled import Compiled
 from satura.pipeline.inputs import sizes_text
 from satura.pipeline.sizes import middles, parse_dims
 from satura.rewrite.errors import CallError
+from satura.rewrite.program.arguments import unknown_size
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.typical import representative
 
@@ -91,8 +92,7 @@ def _with_typical(limits: Limits, compiled: Compiled) -> Limits:
     every = sorted(compiled.symbols, key=len)
     for name in limits:
         if all(name not in names for names in every):
-            known = sorted(frozenset[str]().union(*every))
-            raise CallError(f"there is no size {name!r} in the model; its sizes are {known}")
+            raise unknown_size(name, frozenset[str]().union(*every))
     names = next(each for each in every if limits.keys() <= each)
     typical = compiled.program.typical
     usual = representative(symbol("usual"))

@@ -27,7 +27,10 @@ PARTLY = {
     "If, Loop, Scan": "where data decide the shape of a branch or how many steps there are, or"
     f" whether an axis has to be so long, or there are always more than {MOST_STEPS}, Python takes"
     " the steps, between two programs, and the bodies are programs. So it does at sizes at which"
-    " one of the branches does not run, where a saved program refuses calls.",
+    " one of the branches does not run, where a saved program refuses calls. The rank and the"
+    " element type of each result must follow from the bodies, whichever branch is taken and"
+    " however many steps: branches whose results differ in rank are refused, and bodies need"
+    " declared shapes where ONNX's shape inference finds no rank.",
     "RoiAlign": "with a `sampling_ratio` of 0, ONNX's default, and of maxima, it runs on the host.",
     "NonMaxSuppression": "it is a kernel of its own, which Python calls between two programs.",
     "ScatterElements": "of bool with a `reduction` it runs on the host.",
@@ -47,7 +50,8 @@ DIFFERENCES = {
     "DynamicQuantizeLinear": "of zeros alone `y_scale` is 0.0, as the function in ONNX's definition"
     " computes it, and not 1.0.",
     "ConvTranspose": "under `auto_pad` SAME the result is the input's extent times the stride, also"
-    " where the kernel is shorter than the stride.",
+    " where the kernel is shorter than the stride. A weight that is infinite or NaN is multiplied"
+    " by the zeros that stand between spread elements and around them, too, and gives NaN there.",
     "MaxPool": "`auto_pad` SAME regards dilations. NaN under a window is its maximum, and -inf that"
     " of a window of -inf alone; a saved model leaves both to the runtime, as ONNX does.",
     "AveragePool, LpPool, MaxPool": "a window that is longer than the axis fits nowhere, also where"

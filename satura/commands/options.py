@@ -32,13 +32,22 @@ Values = Annotated[
         " an .npy file; repeatable.",
     ),
 ]  # fmt: skip
+_TYPICAL = (
+    "A symbol's typical size, as batch=1, or the range of it, as seq=1:512, for which to be fast;"
+    " calls of other sizes are as right."
+)
 Dims = Annotated[
     list[str] | None,
     typer.Option(
         "--dim", metavar="NAME=N",
-        help="A symbol's typical size, as batch=1, or the range of it, as seq=1:512, for which to"
-        " be fast; calls of other sizes are as right. Random inputs have it where --size does not"
-        " say another. Repeatable.",
+        help=f"{_TYPICAL} Repeatable.",
+    ),
+]  # fmt: skip
+DimsOfInputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim", metavar="NAME=N",
+        help=f"{_TYPICAL} Random inputs have it where --size does not say another. Repeatable.",
     ),
 ]  # fmt: skip
 Cost = Annotated[str, typer.Option(help="default, calibrated (this machine's) or reference.")]
@@ -51,15 +60,18 @@ Executables = Annotated[
     ),
 ]
 _LIMITS = (
-    "rounds; nodes of the e-graph; enough and gainless: an e-graph of `enough` times the program's"
-    " nodes may double `gainless` times without a cheaper program."
+    "after rounds=N, or where the e-graph has nodes=N; and, once it has enough=N times as many as"
+    " the program, where it has doubled gainless=N times without a cheaper program. Several are"
+    " written with commas, as in rounds=5,nodes=2000."
 )
 Limits = Annotated[
     str, typer.Option(metavar="NAME=N,…", help=f"When to stop the search: {_LIMITS}")
 ]
 EachLimits = Annotated[
     list[str] | None,
-    typer.Option("--limits", metavar="NAME=N,…", help=f"Repeatable; {_LIMITS}"),
+    typer.Option(
+        "--limits", metavar="NAME=N,…", help=f"Repeatable. When to stop each search: {_LIMITS}"
+    ),
 ]
 Trust = Annotated[
     bool,
@@ -72,7 +84,8 @@ With = Annotated[
     list[Path] | None,
     typer.Option(
         "--with", metavar="FILE.py", exists=True, dir_okay=False,
-        help="A file of further rules; repeatable. A rule that fails is dropped with a warning.",
+        help="A file of further rules and ops; repeatable. A rule that fails is dropped with a"
+        " warning.",
     ),
 ]  # fmt: skip
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout instead of a table.")]

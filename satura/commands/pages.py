@@ -59,7 +59,13 @@ def ops_page() -> str:
     lines += ["", *_functions(UNARY)]
     lines += ["", "## Functions of `binary`", "", *_functions(BINARY)]
     lines += ["", f"## Ops of ONNX, opset {OPSETS}", ""]
-    lines += ["The onnx package converts models of older opsets."]
+    lines += [
+        "The onnx package converts models of older opsets. Where the installed one knows newer"
+    ]
+    lines += [
+        "opsets, models of these are read, too: an op that is not listed here takes the way of"
+    ]
+    lines += ["its body, or else of the host."]
     for way, names in coverage().items():
         lines += ["", f"{WAYS[way]} ({len(names)}):", ""]
         if way == "native":

@@ -51,11 +51,16 @@ def run(
     """Compile `model`, which is called so, and run it; write the results to `output` and sum them
     up."""
     from satura.commands.values import with_values
+    from satura.pipeline.verify import verify as verify_call
+    from satura.rewrite.onnx.files import read_apart
 
     arguments, title = _arguments(given, model, compiling.dims), Path(name).name
     with progress(f"running {title}") as phase:
-        compiled = compiling.compile(with_values(model, values), phase, verify)
+        source = with_values(model, values)
+        compiled = compiling.compile(source, phase, verify)
         arrays, sizes = arguments(compiled)
+        if verify and any(given) and not compiled.deciding and len(compiled.parts) == 1:
+            verify_call(compiled, arrays, read_apart(source))
         results = _results(compiled, arrays, _is_drawn(given), "--value {}=...")
     _show(f"{title}{sizes}", results, output, json)
 

@@ -13,8 +13,8 @@ from satura.backend.run.out import refuse_unfit
 from satura.backend.run.part import Part, Planned, Program
 from satura.backend.run.signatures import Sizes, values_of
 from satura.pipeline.flow import in_python
-from satura.pipeline.widened import fitting
-from satura.rewrite.errors import CallError, HostFallbackWarning, warn_caller
+from satura.pipeline.widened import fitting, of_any_size
+from satura.rewrite.errors import CallError, HostFallbackWarning, ModelError, warn_caller
 from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.cut import OpenExtents, cut, with_values
 from satura.rewrite.onnx.files import ModelApart
@@ -25,7 +25,7 @@ from satura.rewrite.onnx.made_sequences import tensors_among
 from satura.rewrite.onnx.order import short_label
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.types.at_sizes import evaluate
-from satura.rewrite.types.dims import Dim, symbols_of
+from satura.rewrite.types.dims import Dim, SymbolicDim, symbols_of
 from satura.rewrite.types.shown import kind_of
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -56,7 +56,14 @@ class Chain(Program):
         before = make(parts.before)
         self._cut, self._make, self._passed = parts, make, dict(before.outputs)
         self._results = found.types
-        self.parts = (before, *self._after(self._passed))
+        try:
+            after = self._after(self._passed)
+        except ModelError:
+            if not any(map(_takes_numbers, before.programs)):
+                raise
+            self._passed = {name: of_any_size(each, name) for name, each in self._passed.items()}
+            after = self._after(self._passed)
+        self.parts = (before, *after)
         node = parts.cut_node
         self.node = short_label(node)
         self._op, self._wanted = node.op_type, [name for name in node.output if name]
@@ -156,6 +163,17 @@ class Chain(Program):
     ) -> NoReturn:
         """Raise CallError: extents are not known before the call."""
         raise CallError("sizes of results depend on data: use run, not bind")
+
+
+def _takes_numbers(program: Program) -> bool:
+    """Whether a program is for numbers where the model has open sizes: those of a call may be
+    others, and what it computes has other extents then."""
+    declared = program.declared or {}
+    return any(
+        isinstance(stated, SymbolicDim) and isinstance(dim, int)
+        for name, type_ in program.inputs.items() if name in declared
+        for stated, dim in zip(declared[name].shape, type_.shape, strict=True)
+    )  # fmt: skip
 
 
 def _extent(dim: Dim, sizes: Mapping[str, int]) -> int:

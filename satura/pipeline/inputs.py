@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from satura.rewrite.errors import CallError
+from satura.rewrite.program.arguments import unknown_size
 from satura.rewrite.program.memory import refuse_beyond_memory, tensor_bytes
 from satura.rewrite.system.files import open_regular
 from satura.rewrite.types.at_sizes import evaluate
@@ -30,7 +31,7 @@ def random_inputs(
     program: Program, sizes: Mapping[str, int] | None = None, seed: int = 0
 ) -> dict[str, Array]:
     """An argument for each input of `program`, see `random_arguments`."""
-    return random_arguments(input_types(program), sizes, seed)
+    return random_arguments(program.input_types, sizes, seed)
 
 
 def random_inputs_of(
@@ -49,12 +50,6 @@ def random_inputs_of(
     return random_arguments(inputs, own)
 
 
-def input_types(program: Program) -> dict[str, TensorType]:
-    """The types of a program's inputs by name, in call order."""
-    nodes = [program.nodes[index] for index in program.inputs]
-    return {node.input_name: node.type for node in nodes}
-
-
 def random_arguments(
     inputs: Mapping[str, TensorType], sizes: Mapping[str, int] | None = None, seed: int = 0
 ) -> dict[str, Array]:
@@ -68,7 +63,7 @@ def random_arguments(
     symbols = sorted(open_sizes(inputs.values()))
     unknown = sorted(set(given) - set(symbols))
     if unknown:
-        raise CallError(f"there is no size {unknown[0]!r}; the sizes are {symbols}")
+        raise unknown_size(unknown[0], symbols)
     full = full_sizes(inputs, given)
     generator = np.random.default_rng(seed)
     types = {name: type_.concrete(full) for name, type_ in inputs.items()}

@@ -39,3 +39,19 @@ def load(
     from satura.rewrite.onnx.load import load_asking
 
     return (load_asking if asks else load_onnx)(model, as_arrays(values or {}), usual)
+
+
+def load_fitting(
+    model: Model, arguments: Mapping[str, object]
+) -> tuple[Program, Mapping[int, str]]:
+    """The program of an ONNX model at the sizes of these arguments, and per node of it the ONNX
+    node that it was made for; a program is itself.
+
+    Raises as `load` does, and CallError where no program runs at these sizes.
+    """
+    if isinstance(model, Program):
+        return model, {}
+    import_whole("satura.rewrite.onnx.load")
+    from satura.rewrite.onnx.load import load_fitting as load_onnx
+
+    return load_onnx(model, as_arrays(arguments))

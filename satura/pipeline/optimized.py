@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto
 
-from satura.pipeline.inputs import input_types
 from satura.pipeline.models import Model
 from satura.pipeline.phases import Progress
 from satura.pipeline.rule_sets import Rules
@@ -45,7 +44,7 @@ class Optimized:
         """The types of the model's inputs, as the programs take them."""
         if isinstance(self.made, Parts):
             return self.made.inputs
-        return input_types(self.searches[0].source)
+        return self.searches[0].source.input_types
 
     @property
     def is_cheaper(self) -> bool:
@@ -159,7 +158,7 @@ def _taken(steps: Sequence[_Step]) -> Iterator[SizeCondition]:
     for step in steps:
         if isinstance(step, Searched):
             yield from step.source.taken
-            for name, type_ in input_types(step.source).items():
+            for name, type_ in step.source.input_types.items():
                 for stated, own in zip(types.get(name, type_).shape, type_.shape, strict=True):
                     if own == 1 != stated:
                         yield SizeCondition(stated, own, "=", f"behind '{name}'")
@@ -172,7 +171,7 @@ def _types_taken(
     """The types of a model's inputs, where programs take other sizes of it for open extents, or
     numbers, with these."""
     found, sizes = dict(declared), open_sizes(declared.values())
-    for own in map(input_types, programs):
+    for own in (program.input_types for program in programs):
         for name in own.keys() & found.keys():
             triples = zip(declared[name].shape, found[name].shape, own[name].shape, strict=True)
             dims = tuple(

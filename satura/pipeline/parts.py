@@ -109,7 +109,7 @@ class Making:
         if self.verify:
             from satura.pipeline.verify import verify as verify_stages
 
-            verify_stages(Compiled(part))
+            verify_stages(Compiled(part), None, whole, values)
         return part
 
     def _elsewhere(
@@ -121,8 +121,7 @@ class Making:
         None where it excludes none.
         """
         declared, _ = bind_inputs(declared_inputs(model.proto.graph), values)
-        nodes = (source.nodes[index] for index in source.inputs)
-        types = {node.input_name: node.type for node in nodes}
+        types = source.input_types
         if all(each.is_of_extent for each in source.conditions) and declared == types:
             return None
 

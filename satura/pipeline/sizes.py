@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from satura.pipeline.inputs import one_by_one, refuse_twice
 from satura.rewrite.errors import CallError, brief
-from satura.rewrite.program.arguments import as_number, check_named
+from satura.rewrite.program.arguments import as_number, check_named, unknown_size
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import open_sizes
@@ -40,9 +40,7 @@ def check_sizes(names: Iterable[str], known: Set[str]) -> None:
     """Raise CallError for a size that is not among the `known` ones of a model."""
     for name in names:
         if name not in known:
-            raise CallError(
-                f"there is no size {name!r} in the model; its sizes are {sorted(known)}"
-            )
+            raise unknown_size(name, known)
 
 
 def declared_sizes(model: ModelApart) -> frozenset[str]:

@@ -9,29 +9,49 @@ from satura.pipeline.compiled import Compiled
 from satura.pipeline.inputs import DEFAULT_SIZE, random_arguments, random_inputs
 from satura.pipeline.rule_sets import rule_set
 from satura.rewrite.errors import CallError, VerificationError
-from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.onnx.load import load_fitting
+from satura.rewrite.program.interpreter import bind_sizes, interpret
 from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array
-from satura.rewrite.types.typical import allowed_sizes
 
 if TYPE_CHECKING:
     from satura.artifact.opened import Opened
     from satura.artifact.ready import ReadyProgram
+    from satura.rewrite.onnx.files import ModelApart
     from satura.rewrite.program.program import Program
 
 TOLERANCE = 1e-4
 
 
-def verify(compiled: Compiled, arguments: Mapping[str, Array] | None = None) -> None:
-    """Compare each stage with the interpreter on `arguments` (seeded random ones by default).
+def verify(
+    compiled: Compiled, arguments: Mapping[str, Array] | None = None,
+    model: ModelApart | None = None, values: Mapping[str, Array] | None = None,
+) -> None:  # fmt: skip
+    """Compare each stage with the interpreter on `arguments`: by default seeded random ones, of the
+    sizes that the program is made for, and else of DEFAULT_SIZE or others at which it runs.
 
+    At sizes that the program excludes, what runs is another one of its `model` for these `values`.
     Raises VerificationError that names the first stage whose results are further than TOLERANCE
     of the largest value from what the loaded program means.
     """
-    given = random_inputs(compiled.source) if arguments is None else dict(arguments)
-    expected = interpret(compiled.source, given)
-    _check("the rules", interpret(compiled.program, given), expected, _theirs(compiled))
-    _check("the kernels", compiled.run(given), expected)
+    source, dims = compiled.source, compiled.rewritten.dims
+    if arguments is None:
+        named = {name: size for name, size in dims.items() if name in source.symbols}
+        arguments = random_inputs(source, source.typical_beside(named, DEFAULT_SIZE))
+    if model is None or _runs(source, arguments):
+        expected = interpret(source, arguments)
+        _check("the rules", interpret(compiled.program, arguments), expected, _theirs(compiled))
+    else:
+        expected = interpret(load_fitting(model, arguments, values)[0], arguments)
+    _check("the kernels", compiled.run(arguments), expected)
+
+
+def _runs(program: Program, arguments: Mapping[str, Array]) -> bool:
+    """Whether a program runs at the sizes of these arguments."""
+    try:
+        return program.runs_at(bind_sizes(program, arguments))
+    except CallError:
+        return False
 
 
 def verify_opened(opened: Opened) -> None:
@@ -45,7 +65,7 @@ def verify_opened(opened: Opened) -> None:
 
     for each in opened.programs:
         program = schedule_of(each).program
-        usual = allowed_sizes(program.conditions, program.symbols, DEFAULT_SIZE)
+        usual = program.typical_beside({}, DEFAULT_SIZE)
         for sizes in each.every_size or [usual]:
             source = _source_at(each, program, sizes)
             if source is None:

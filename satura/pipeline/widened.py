@@ -21,12 +21,16 @@ def fitting(
     return {name: _fitting(types.get(name), values[name], name, sizes) for name in names}
 
 
+def of_any_size(type_: TensorType, name: str) -> TensorType:
+    """The type with sizes of its own, called after `name`, for all extents."""
+    return type_.with_shape(tuple(symbol(f"{name}[{axis}]") for axis in range(type_.rank)))
+
+
 def _fitting(
     type_: TensorType | None, value: Array, name: str, sizes: Mapping[str, int]
 ) -> TensorType:
     if type_ is None or (type_.rank, type_.dtype.numpy) != (value.ndim, value.dtype):
-        shape = tuple(symbol(f"{name}[{axis}]") for axis in range(value.ndim))
-        return TensorType(DType.of(value.dtype), shape)
+        return of_any_size(TensorType(DType.of(value.dtype), value.shape), name)
     return _widened(type_, value.shape, name, sizes)
 
 

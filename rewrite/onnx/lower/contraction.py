@@ -81,11 +81,14 @@ def conv(node: Context, x: int, w: int) -> int:
         raise node.wrong(
             f"input has rank {rank}, weights have rank {build.rank(w)}; expected n, c, …"
         )
+    groups = node.integer("group", 1)
+    if groups < 1:
+        raise node.wrong(f"attribute 'group' must be at least 1, not {groups}")
     kernel = node.static(build.shape(w)[2:], "the kernel's shape")
     x, window = padded_geometry(node, x, kernel, 0)
     last = build.transpose(x, (0, *range(2, rank), 1))
     weights = build.transpose(w, (*range(2, rank), 1, 0))
-    result = channels_last(build, last, weights, window, node.integer("group", 1))
+    result = channels_last(build, last, weights, window, groups)
     return build.transpose(result, (0, rank - 1, *range(1, rank - 1)))
 
 

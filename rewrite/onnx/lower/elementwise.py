@@ -95,8 +95,6 @@ def shift(node: Context) -> int:
     build, x, y = node.build, node[0], node[1]
     directions = {"LEFT": "shl", "RIGHT": "shr"}
     direction = node.text("direction")
-    if direction not in directions:
-        raise node.wrong(f"direction is '{direction}', not LEFT or RIGHT")
     if direction == "RIGHT" and build.dtype(y).is_signed:
         last = build.number(build.dtype(y).itemsize * 8 - 1, y)
         negative = build.binary("lt", y, build.number(0, y))

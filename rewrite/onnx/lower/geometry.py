@@ -64,6 +64,11 @@ def geometry(
     auto = node.text("auto_pad", "NOTSET") if auto is None else auto
     if auto == "VALID":
         pads = (0,) * (2 * axes)
+    for extent, lo, hi in zip(spatial, pads, pads[axes:], strict=False):
+        if isinstance(extent, int) and extent + min(0, lo) + min(0, hi) < 0:
+            raise node.wrong(
+                f"pads of {lo} and {hi} take more than the {extent} elements there are"
+            )
     window = Geometry(tuple(kernel), strides, dilations, pads[:axes], pads[axes:])
     if auto.startswith("SAME"):
         same = node.static(_same_pads(node, spatial, window), "a spatial extent under auto_pad")

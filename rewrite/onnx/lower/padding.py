@@ -15,8 +15,6 @@ def pad(node: Context) -> int:
     build, x = node.build, node[0]
     lo, hi = _amounts(node)
     mode = node.text("mode", "constant")
-    if mode not in ("constant", *_MODES):
-        raise node.wrong(f"there is no mode '{mode}'; modes: constant, {', '.join(_MODES)}")
     for axis, (first, last, extent) in enumerate(zip(lo, hi, build.shape(x), strict=True)):
         lo[axis], hi[axis] = _within(node, axis, first, last, extent)
     if mode == "constant":

@@ -10,7 +10,7 @@ from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.program.integer_bounds import are_inside
 from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least
-from satura.rewrite.types.outside import FAR
+from satura.rewrite.types.outside import FAR, NEAR
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -32,11 +32,12 @@ def need_inside(node: Context, extent: Dim, part: int | None = None) -> None:
     if not is_constant or not node.build.is_run:
         return
     array = indices.constant.array if part is None else indices.constant.array[..., part]
-    least = max(int(array.max()) + 1, -int(array.min()))
+    least, greatest = int(array.min()), int(array.max())
     if isinstance(extent, SymbolicDim):
-        node.build.need_elements(extent, least)
-    elif extent < least:
-        raise node.wrong(f"an index is for {least} elements, and the axis has {extent}")
+        node.build.need_elements(extent, max(greatest + 1, -least))
+    elif not -extent <= least <= greatest < extent:
+        wrong = greatest if greatest >= extent else least
+        raise node.wrong(f"index {wrong} lies outside [{-extent}, {extent})")
 
 
 def need_beside(node: Context, shape: Sequence[Dim], target: Sequence[Dim], indexed: int) -> None:
@@ -96,7 +97,9 @@ def up_to(node: Context, position: int, most: Dim, count: Dim) -> int:
         return exact
     numbers = Value(build, exact)
     holds = (numbers >= 0).binary("and", numbers <= Value(build, build.size_of([most], exact)))
-    return inside(build, numbers.where(holds, numbers - FAR).index, most + 1)
+    is_far = (numbers <= -NEAR).binary("or", numbers >= NEAR)
+    stays = holds.binary("or", is_far)
+    return inside(build, numbers.where(stays, numbers - FAR).index, most + 1)
 
 
 def joined(build: Tensors, axes: Sequence[Index], shape: Sequence[Dim]) -> int:

@@ -16,12 +16,6 @@ from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
 
-COORDINATES = (
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-    "tf_half_pixel_for_nn", "tf_crop_and_resize",
-)  # fmt: skip
-ROUNDINGS = ("floor", "ceil", "round_prefer_floor", "round_prefer_ceil", "simple")
-
 
 @dataclass(frozen=True)
 class Sampling:

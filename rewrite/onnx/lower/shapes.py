@@ -94,11 +94,11 @@ def _range_count(node: Context, start: Number, limit: Number, step: Number) -> D
     if step == 0:
         raise node.wrong("its delta is 0")
     if not isinstance(start, SymbolicDim) and not isinstance(limit, SymbolicDim):
-        return max(0, ceil((limit - start) / step))
+        return _covered(limit - start, step)
     start, limit, step = _whole(node, start, limit, step)
     distance = limit - start
     if isinstance(distance, int):
-        return max(0, ceil(distance / step))
+        return _covered(distance, step)
     count = (distance + step - 1) // step if step > 0 else (-distance - step - 1) // -step
     least = count if node.build.is_at_least(count, 0) else largest(count, 0)
     if least is not None:
@@ -107,6 +107,12 @@ def _range_count(node: Context, start: Number, limit: Number, step: Number) -> D
         raise node.unsupported(f"its length {count} may be negative")
     node.build.need_at_least(count, 0)
     return count
+
+
+def _covered(distance: float, step: float) -> int:
+    """How many steps begin before a distance; of integers exactly."""
+    is_whole = isinstance(distance, int) and isinstance(step, int)
+    return max(0, int(-(-distance // step)) if is_whole else ceil(distance / step))
 
 
 def _whole(node: Context, start: Number, limit: Number, step: float) -> tuple[Dim, Dim, int]:
