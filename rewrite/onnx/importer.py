@@ -18,6 +18,7 @@ from satura.rewrite.onnx.checks import (
     declared_names,
     opset_versions,
 )
+from satura.rewrite.onnx.contrib.table import DEFINITIONS
 from satura.rewrite.onnx.control_flow import Body, LongRepetition, control_flow
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.files import ModelApart, array_of, initializer
@@ -196,6 +197,10 @@ class Importer:
         function = self.functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
             return self._inline(node, function, operands, None, depth)
+        definition = DEFINITIONS.get((domain, node.op_type))
+        if definition is not None:
+            defined = definition.function(Context(self.build, self.values, node, 1, operands))
+            return self._inline(node, defined, operands, None, depth)
         opset = checked_opset(node, domain, opsets, self.model.ir_version)
         context = with_new_name(Context(self.build, self.values, node, opset, operands))
         check_operands(context)

@@ -1,0 +1,288 @@
+"""Attention of several heads: queries, keys and values of shape [batch, heads, length, size]."""
+
+from __future__ import annotations
+
+from satura.rewrite.onnx.contrib.definition import Call, defined, ints, scalar
+from satura.rewrite.types.dims import Dim, static
+
+_LEAST = -3.4028234663852886e38
+
+
+def _attended(call: Call, like: str, mask: str, size: int) -> str:
+    """The statements that make `output` of q, k and v, whose heads have this size."""
+    scale = call.number("scale") if call.has_attribute("scale") else 0.0
+    return f"""
+        keys = Transpose <perm = [0, 1, 3, 2]> (k)
+        products = MatMul (q, keys)
+        {scalar("scale", scale or size**-0.5, like=like)}
+        scores = Mul (products, scale)
+        {_masked(call, like, mask)}
+        shares = Softmax <axis = -1> (masked)
+        heads = MatMul (shares, v)
+        rows = Transpose <perm = [0, 2, 1, 3]> (heads)
+        {ints("rows_shape", (0, 0, -1))}
+        output = Reshape (rows, rows_shape)
+    """
+
+
+def _masked(call: Call, like: str, mask: str) -> str:
+    """The statements that make `masked` of `scores`: by a mask, a bias, and what is later.
+
+    What the mask leaves out is moved by `mask_filter_value`, and what is later is the least float.
+    """
+    lines, last = [_PLACES], "scores"
+    if call.has(mask):
+        lines += [_kept(call, mask, call.shape(like)[0]), f"""
+            {scalar("left_out", call.number("mask_filter_value"), like=like)}
+            {scalar("nothing", 0.0, like=like)}
+            mask_bias = Where (kept, nothing, left_out)
+            scores_masked = Add ({last}, mask_bias)
+        """]  # fmt: skip
+        last = "scores_masked"
+    if call.has("attention_bias"):
+        lines.append(f"scores_biased = Add ({last}, attention_bias)")
+        last = "scores_biased"
+    if call.integer("unidirectional"):
+        lines.append(f"""
+            {_LENGTHS}
+            {scalar("least", _LEAST, like=like)}
+            scores_so_far = Where (is_so_far, {last}, least)
+        """)
+        last = "scores_so_far"
+    return f"{' '.join(lines)} masked = Identity ({last})"
+
+
+_PLACES = """
+    zero = Constant <value = int64 {0}> ()
+    one = Constant <value = int64 {1}> ()
+    total_vector = Shape <start = 2, end = 3> (k)
+    total = Squeeze (total_vector)
+    places = Range (zero, total, one)
+"""
+
+_LENGTHS = """
+    length_vector = Shape <start = 2, end = 3> (q)
+    length = Squeeze (length_vector)
+    first = Sub (total, length)
+    own = Range (first, total, one)
+    last_axis = Constant <value_ints = [1]> ()
+    own_column = Unsqueeze (own, last_axis)
+    is_so_far = LessOrEqual (places, own_column)
+"""
+
+
+def _kept(call: Call, mask: str, batch: Dim) -> str:
+    """The statements that make `kept`: which keys the mask leaves in, for scores of rank 4."""
+    shape = call.shape(mask)
+    if len(shape) in (2, 3):
+        axes = (1, 2) if len(shape) == 2 else (1,)
+        return f"""
+            {ints("mask_axes", axes)}
+            mask_zero_wide = Constant <value = int64 {{0}}> ()
+            mask_zero = CastLike (mask_zero_wide, {mask})
+            is_in = Greater ({mask}, mask_zero)
+            kept = Unsqueeze (is_in, mask_axes)
+        """
+    if len(shape) != 1 or shape[0] not in (batch, 2 * batch):
+        raise call.undefined(f"'{mask}' of shape {list(shape)}")
+    if shape[0] == batch:
+        ends = f"ends = Identity ({mask})"
+        both = "kept = Identity (is_before_end)"
+    else:
+        ends = f"ends, starts = Split <axis = 0, num_outputs = 2> ({mask})"
+        both = """
+            starts_wide = Cast <to = 7> (starts)
+            starts_column = Unsqueeze (starts_wide, mask_axes)
+            is_from_start = GreaterOrEqual (places, starts_column)
+            kept = And (is_before_end, is_from_start)
+        """
+    return f"""
+        {ints("mask_axes", (1, 2, 3))}
+        {ends}
+        ends_wide = Cast <to = 7> (ends)
+        ends_column = Unsqueeze (ends_wide, mask_axes)
+        is_before_end = Less (places, ends_column)
+        {both}
+    """
+
+
+def _heads(result: str, source: str, heads: int, size: int) -> str:
+    """The statements that make `result` of `source` of shape [batch, length, heads · size]."""
+    return f"""
+        {ints(f"{result}_shape", (0, 0, heads, size))}
+        {result}_split = Reshape ({source}, {result}_shape)
+        {result} = Transpose <perm = [0, 2, 1, 3]> ({result}_split)
+    """
+
+
+def _size(call: Call, hidden: Dim, heads: int) -> int:
+    """The size of a head; UnsupportedError where it is open, ModelError where it is no integer."""
+    if not isinstance(hidden, int):
+        raise call.undefined(f"a hidden size that is open, {hidden},")
+    if heads < 1 or hidden % heads:
+        raise call.node.wrong(f"a hidden size of {hidden} is not that of {heads} heads")
+    return hidden // heads
+
+
+@defined("Attention <num_heads, unidirectional: int = 0, mask_filter_value: float = -10000.0, scale,"
+         " qkv_hidden_sizes, do_rotary: int = 0, rotary_embedding_dim: int = 0,"
+         " past_present_share_buffer: int = 0>"
+         " (input, weights, bias, mask_index, past, attention_bias, past_sequence_length)"
+         " => (output, present)")  # fmt: skip
+def attention(call: Call) -> str:
+    """Queries, keys and values are columns of one product; `present` are keys and values, stacked
+    behind those of `past`."""
+    call.refuse(
+        "do_rotary", "rotary_embedding_dim", "past_present_share_buffer", "past_sequence_length"
+    )
+    heads = call.integer("num_heads")
+    columns = static(call.shape("weights")[1])
+    sizes = (
+        call.integers("qkv_hidden_sizes")
+        if call.has_attribute("qkv_hidden_sizes")
+        else (columns // 3,) * 3
+    )
+    if len(sizes) != 3 or sum(sizes) != columns:
+        raise call.node.wrong(f"{columns} columns of weights are not queries, keys and values")
+    own = [_size(call, each, heads) for each in sizes]
+    parts = zip(("q", "key_new", "value_new"), own, strict=True)
+    past = present = ""
+    if call.has("past"):
+        past = f"""
+            past_both_key, past_both_value = Split <axis = 0, num_outputs = 2> (past)
+            {ints("stack", (0,))}
+            past_key = Squeeze (past_both_key, stack)
+            past_value = Squeeze (past_both_value, stack)
+        """
+    if call.wants("present"):
+        present = f"""
+            {ints("outer", (0,))}
+            k_outer = Unsqueeze (k, outer)
+            v_outer = Unsqueeze (v, outer)
+            present = Concat <axis = 0> (k_outer, v_outer)
+        """
+    return f"""
+        product = MatMul (input, weights)
+        {"all = Add (product, bias)" if call.has("bias") else "all = Identity (product)"}
+        {ints("widths", sizes)}
+        q_flat, key_new_flat, value_new_flat = Split <axis = -1> (all, widths)
+        {" ".join(_heads(name, f"{name}_flat", heads, size) for name, size in parts)}
+        {past}
+        {_joined(call, "past")}
+        {present}
+        {_attended(call, "input", "mask_index", own[0])}
+    """
+
+
+def _joined(call: Call, past: str) -> str:
+    """The statements that make k and v of `key_new` and `value_new`, behind the past if it is given."""
+    if not call.has(past):
+        return "k = Identity (key_new) v = Identity (value_new)"
+    return """
+        k = Concat <axis = 2> (past_key, key_new)
+        v = Concat <axis = 2> (past_value, value_new)
+    """
+
+
+@defined("MultiHeadAttention <num_heads, unidirectional: int = 0,"
+         " mask_filter_value: float = -10000.0, scale>"
+         " (query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value,"
+         " past_sequence_length, cache_indirection)"
+         " => (output, present_key, present_value, qk)")  # fmt: skip
+def multi_head_attention(call: Call) -> str:
+    """Keys and values may be packed: behind the queries, or values behind keys, of each head."""
+    call.refuse("past_sequence_length", "cache_indirection", "qk")
+    heads = call.integer("num_heads")
+    if call.rank("query") == 5:
+        size = _size(call, call.shape("query")[4], 1)
+        if call.has("bias"):
+            raise call.undefined("a bias of packed queries, keys and values")
+        made = _unpacked("query", ("q", "key_new", "value_new"))
+    else:
+        size = _size(call, call.shape("query")[2], heads)
+        made = _queries(call, heads, size)
+    return f"""
+        {made}
+        {_joined(call, "past_key")}
+        present_key = Identity (k)
+        present_value = Identity (v)
+        {_attended(call, "query", "key_padding_mask", size)}
+    """
+
+
+def _unpacked(source: str, names: tuple[str, ...]) -> str:
+    """The statements that take `source` of shape [batch, length, heads, names, size] apart."""
+    lines = [
+        f"{name}_part = Squeeze ({name}_one, packed) "
+        f"{name} = Transpose <perm = [0, 2, 1, 3]> ({name}_part)"
+        for name in names
+    ]
+    outputs = ", ".join(f"{name}_one" for name in names)
+    return f"""
+        {ints("packed", (3,))}
+        {outputs} = Split <axis = 3, num_outputs = {len(names)}> ({source})
+        {" ".join(lines)}
+    """
+
+
+def _queries(call: Call, heads: int, size: int) -> str:
+    """The statements that make q, `key_new` and `value_new` of queries that are apart."""
+    hidden = heads * size
+    if call.has("bias"):
+        columns = _size(call, call.shape("bias")[0], 1)
+        biases = f"""
+            {ints("widths", (hidden, hidden, columns - 2 * hidden))}
+            q_bias, key_bias, value_bias = Split <axis = 0> (bias, widths)
+            q_moved = Add (query, q_bias)
+        """
+    else:
+        biases = "q_moved = Identity (query)"
+    lines = [biases, _heads("q", "q_moved", heads, size)]
+    if call.rank("key") == 5:
+        if call.has("bias"):
+            raise call.undefined("a bias of packed keys and values")
+        return f"{' '.join(lines)} {_unpacked('key', ('key_new', 'value_new'))}"
+    for name in ("key", "value"):
+        if call.rank(name) == 4:  # as a past has them
+            lines.append(f"{name}_new = Identity ({name})")
+            continue
+        own = _size(call, call.shape(name)[2], heads)
+        moved = f"Add ({name}, {name}_bias)" if call.has("bias") else f"Identity ({name})"
+        lines.append(f"{name}_moved = {moved} {_heads(f'{name}_new', f'{name}_moved', heads, own)}")
+    return " ".join(lines)
+
+
+@defined("RotaryEmbedding <num_heads: int = 0, rotary_embedding_dim: int = 0, interleaved: int = 0,"
+         " is_packed_batching: int = 0, scale: float = 1.0>"
+         " (input, position_ids, cos_cache, sin_cache) => (output)")  # fmt: skip
+def rotary_embedding(call: Call) -> str:
+    """A single position is that of the first of each row, and the others follow."""
+    call.refuse("is_packed_batching")
+    if call.number("scale") != 1:
+        raise call.undefined(f"attribute 'scale' = {call.number('scale')}")
+    heads = call.integer("num_heads")
+    if call.rank("input") == 3 and not heads:
+        half = 2 * static(call.shape("cos_cache")[1])
+        heads = _size(call, call.shape("input")[2], half)
+    if call.rank("position_ids") == 2:
+        places = "places = Identity (position_ids)"
+    else:
+        axis = 1 if call.rank("input") == 3 else 2
+        places = f"""
+            zero = Constant <value = int64 {{0}}> ()
+            one = Constant <value = int64 {{1}}> ()
+            length_vector = Shape <start = {axis}, end = {axis + 1}> (input)
+            length = Squeeze (length_vector)
+            steps = Range (zero, length, one)
+            row = Add (position_ids, steps)
+            batch = Shape <start = 0, end = 1> (input)
+            shape = Concat <axis = 0> (batch, length_vector)
+            places = Expand (row, shape)
+        """
+    return f"""
+        {places}
+        output = RotaryEmbedding <
+            interleaved: int = @interleaved, rotary_embedding_dim: int = @rotary_embedding_dim,
+            num_heads = {heads}
+        > (input, cos_cache, sin_cache, places)
+    """

@@ -1,0 +1,13 @@
+"""All definitions: each of these modules registers those of its family in DEFINITIONS."""
+
+from satura.rewrite.onnx.contrib import (  # noqa: F401  # imported for what they register
+    activations,
+    attention,
+    movement,
+    normalization,
+    products,
+    quantized,
+)
+from satura.rewrite.onnx.contrib.definition import DEFINITIONS
+
+__all__ = ["DEFINITIONS"]
