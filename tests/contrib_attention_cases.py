@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from tests.contrib_cases import F32, I32, I64, Case, _f, _opened, _s
+from tests.contrib_cases import F32, I32, I64, Array, Attributes, Case, f32s, opened
 
 B, S, N, H = 2, 5, 2, 4
 D = N * H
@@ -16,16 +17,17 @@ def attended() -> Iterator[Case]:
     yield from attention()
     yield from multi_head()
     yield from rotary()
+    yield from shared()
 
 
 def attention() -> Iterator[Case]:
-    x, w, b = _f(1, B, S, 6), _f(2, 6, 3 * D), _f(3, 3 * D)
+    x, w, b = f32s(1, B, S, 6), f32s(2, 6, 3 * D), f32s(3, 3 * D)
     lengths, starts = np.array([3, 5], I32), np.array([1, 0], I32)
     rows = np.array([[1, 1, 1, 0, 0], [0, 1, 1, 1, 1]], I32)
     squares = np.stack([np.tril(np.ones((S, S), I32)), np.ones((S, S), I32)])
-    past = _f(5, 2, B, N, 3, H)
+    past = f32s(5, 2, B, N, 3, H)
     longer = np.array([[1, 1, 0, 1, 1, 1, 1, 0], [1] * 8], I32)
-    heads: dict[str, object] = {"num_heads": N}
+    heads: Attributes = {"num_heads": N}
     for inputs, attributes in (
         ([x, w, b], {}),
         ([x, w, b], {"unidirectional": 1}),
@@ -37,31 +39,48 @@ def attention() -> Iterator[Case]:
         ([x, w, b, rows], {"unidirectional": 1}),
         ([x, w, b, rows], {"mask_filter_value": -50.0}),
         ([x, w, b, squares], {}),
-        ([x, w, b, rows, None, _f(6, B, N, S, S)], {}),
-        ([x, w, b, None, None, _f(6, 1, N, S, S)], {}),
+        ([x, w, b, rows, None, f32s(6, B, N, S, S)], {}),
+        ([x, w, b, None, None, f32s(6, 1, N, S, S)], {}),
     ):
-        case = Case("Attention", inputs, {**heads, **attributes}, constant=(1, 2))
-        yield case
-        batch = [(at, 0) for at in (0, 3) if at < len(inputs) and inputs[at] is not None]
-        if len(inputs) < 6 and not (len(inputs) > 3 and inputs[3].shape == (2 * B,)):
-            yield _opened(case, batch=batch)
-        if len(inputs) == 3:
-            yield _opened(case, batch=[(0, 0)], length=[(0, 1)])
-        elif inputs[3] is rows and len(inputs) == 4:
-            yield _opened(case, batch=[(0, 0), (3, 0)], length=[(0, 1), (3, 1)])
+        yield Case("Attention", inputs, {**heads, **attributes}, constant=(1, 2))
+    for attributes in ({}, {"unidirectional": 1}):
+        both: Attributes = {**heads, **attributes}
+        case = Case("Attention", [x, w, b], both, constant=(1, 2))
+        yield opened(case, batch=[(0, 0)], length=[(0, 1)])
+        case = Case("Attention", [x, w, b, rows], both, constant=(1, 2))
+        yield opened(case, batch=[(0, 0), (3, 0)], length=[(0, 1), (3, 1)])
+        case = Case("Attention", [x, w, b, lengths], both, constant=(1, 2))
+        yield opened(case, batch=[(0, 0), (3, 0)], length=[(0, 1)])
     for attributes, mask in (({}, None), ({"unidirectional": 1}, None), ({}, longer)):
         yield Case("Attention", [x, w, b, mask, past], {**heads, **attributes}, ("y", "p"))
     yield Case("Attention", [x, w, b], heads, ("y", "p"))
-    wide = [x, _f(2, 6, 2 * D + 2 * D), _f(3, 4 * D)]
+    wide = [x, f32s(2, 6, 2 * D + 2 * D), f32s(3, 4 * D)]
     yield Case("Attention", wide, {**heads, "qkv_hidden_sizes": [D, D, 2 * D]}, constant=(1, 2))
 
 
+def _of_packed(packed: Array) -> Array:
+    return _of_heads(*np.moveaxis(packed, 3, 0))
+
+
+def _of_packed_keys(q: Array, packed: Array) -> Array:
+    return _of_heads(q.reshape(B, S, N, H), *np.moveaxis(packed, 3, 0))
+
+
+def _of_heads(q: Array, k: Array, v: Array) -> Array:
+    """The attention of [batch, length, heads, size]."""
+    scores = np.exp(np.einsum("bsnh,btnh->bnst", q, k) / np.sqrt(H))
+    shares = scores / scores.sum(-1, keepdims=True)
+    return np.asarray(np.einsum("bnst,btnh->bsnh", shares, v).reshape(B, S, D), F32)
+
+
 def multi_head() -> Iterator[Case]:
-    q, k, v = _f(1, B, S, D), _f(2, B, 7, D), _f(3, B, 7, 2 * D)
-    same = _f(2, B, S, D)
-    bias = _f(4, 4 * D)
+    q, k, v = f32s(1, B, S, D), f32s(2, B, 7, D), f32s(3, B, 7, 2 * D)
+    same = f32s(2, B, S, D)
+    bias = f32s(4, 4 * D)
     rows = np.array([[1, 1, 1, 0, 0, 1, 1], [0, 1, 1, 1, 1, 1, 1]], I32)
-    heads: dict[str, object] = {"num_heads": N}
+    heads: Attributes = {"num_heads": N}
+    yield Case("MultiHeadAttention", [f32s(1, B, S, N, 3, H)], heads, oracle=_of_packed)
+    yield Case("MultiHeadAttention", [q, f32s(2, B, 7, N, 2, H)], heads, oracle=_of_packed_keys)
     for inputs, attributes in (
         ([q, k, v], {}),
         ([q, k, v, bias], {}),
@@ -71,31 +90,31 @@ def multi_head() -> Iterator[Case]:
         ([q, k, v, None, rows], {"mask_filter_value": -100.0}),
         ([q, k, v, bias, np.array([3, 7], I32)], {}),
         ([q, k, v, None, np.broadcast_to(rows[:, None], (B, S, 7)).copy()], {}),
-        ([q, k, v, None, None, _f(6, B, N, S, 7)], {}),
-        ([q, k, v, None, rows, _f(6, 1, 1, S, 7)], {}),
-        ([q, _f(2, B, N, 7, H), _f(3, B, N, 7, H)], {}),
-        ([_f(1, B, S, N, 3, H)], {}),
-        ([q, _f(2, B, 7, N, 2, H)], {}),
+        ([q, k, v, None, None, f32s(6, B, N, S, 7)], {}),
+        ([q, k, v, None, rows, f32s(6, 1, 1, S, 7)], {}),
+        ([q, f32s(2, B, N, 7, H), f32s(3, B, N, 7, H)], {}),
     ):
-        case = Case("MultiHeadAttention", inputs, {**heads, **attributes})
-        yield case
-        if len(inputs) == 3 and inputs[1].ndim == 3 and inputs[1] is k:
-            yield _opened(case, batch=[(0, 0), (1, 0), (2, 0)], length=[(0, 1)],
-                          keys=[(1, 1), (2, 1)])  # fmt: skip
-    past = [_f(7, B, N, 3, H), _f(8, B, N, 3, H)]
+        yield Case("MultiHeadAttention", inputs, {**heads, **attributes})
+    apart = [(0, 0), (1, 0), (2, 0)]
+    for given in ([q, k, v], [q, k, v, bias]):
+        case = Case("MultiHeadAttention", given, heads, constant=(3,))
+        yield opened(case, batch=apart, length=[(0, 1)], keys=[(1, 1), (2, 1)])
+    case = Case("MultiHeadAttention", [q, k, v, None, rows], heads)
+    yield opened(case, batch=[*apart, (4, 0)], keys=[(1, 1), (2, 1), (4, 1)])
+    past = [f32s(7, B, N, 3, H), f32s(8, B, N, 3, H)]
     outputs = ("y", "k", "v")
-    own = [q, same, _f(3, B, S, D)]
+    own = [q, same, f32s(3, B, S, D)]
     yield Case("MultiHeadAttention", [*own, None, None, None, *past], heads, outputs)
-    case = Case("MultiHeadAttention", [*own, _f(4, 3 * D), None, None, *past],
+    case = Case("MultiHeadAttention", [*own, f32s(4, 3 * D), None, None, *past],
                 {**heads, "unidirectional": 1}, outputs)  # fmt: skip
     yield case
-    yield _opened(case, past=[(6, 2), (7, 2)], length=[(0, 1), (1, 1), (2, 1)])
+    yield opened(case, past=[(6, 2), (7, 2)], length=[(0, 1), (1, 1), (2, 1)])
     yield Case("MultiHeadAttention", own, heads, outputs)
 
 
 def rotary() -> Iterator[Case]:
-    flat, apart = _f(1, B, S, D), _f(1, B, N, S, H)
-    cos, sin = np.cos(_f(2, 16, H // 2)), np.sin(_f(2, 16, H // 2))
+    flat, apart = f32s(1, B, S, D), f32s(1, B, N, S, H)
+    cos, sin = np.cos(f32s(2, 16, H // 2)), np.sin(f32s(2, 16, H // 2))
     places = np.array([[0, 1, 2, 3, 4], [3, 4, 9, 5, 6]], I64)
     for x, where, attributes in (
         (flat, places, {}),
@@ -110,7 +129,54 @@ def rotary() -> Iterator[Case]:
         yield case
         length = (0, x.ndim - 2)
         pairs = [length, (1, 1)] if where.ndim == 2 else [length]
-        yield _opened(case, n=pairs)
-    half = [np.cos(_f(2, 16, 1)), np.sin(_f(2, 16, 1))]
+        yield opened(case, n=pairs)
+    half = [np.cos(f32s(2, 16, 1)), np.sin(f32s(2, 16, 1))]
     attributes = {"num_heads": N, "rotary_embedding_dim": 2}
     yield Case("RotaryEmbedding", [flat, places, *half], attributes, constant=(2, 3))
+
+
+def shared() -> Iterator[Case]:
+    q, k, v = f32s(1, B, 3, 4 * 16), f32s(2, B, 3, 2 * 16), f32s(3, B, 3, 2 * 16)
+    rotation = [np.cos(f32s(4, 16, 8)), np.sin(f32s(5, 16, 8))]
+    past = [f32s(6, B, 2, 4, 16), f32s(7, B, 2, 4, 16)]
+    packed = np.concatenate([q, k, v], -1)
+    heads: Attributes = {"num_heads": 4, "kv_num_heads": 2}
+    outputs = ("y", "k", "v")
+    first = [np.array([2, 2], I32), np.array(3, I32)]
+    for inputs in (
+        [q, k, v, None, None, *first],
+        [q, k, v, None, None, *first, *rotation],
+        [q, k, v, *([past[0][:, :, :0]] * 2), *first, *rotation],
+    ):
+        attributes = {**heads, "do_rotary": int(len(inputs) > 7)}
+        case = Case("GroupQueryAttention", inputs, attributes, outputs)
+        yield case
+        yield opened(case, batch=[(at, 0) for at in (0, 1, 2, 5)])
+    for attributes in (
+        {}, {"scale": 0.3, "softcap": 5.0}, {"local_window_size": 3}, {"do_rotary": 1},
+        {"do_rotary": 1, "rotary_interleaved": 1},
+    ):  # fmt: skip
+        turned = rotation if "do_rotary" in attributes else []
+        whole = [x[:1] for x in (q, k, v, *past)]
+        inputs = [*whole, np.array([6], I32), np.array(7, I32), *turned]
+        yield Case("GroupQueryAttention", inputs, {**heads, **attributes}, outputs)
+        one = [x[:, :1] for x in (q, k, v)]
+        inputs = [*one, *past, np.array([4, 4], I32), np.array(5, I32), *turned]
+        case = Case("GroupQueryAttention", inputs, {**heads, **attributes}, outputs)
+        yield case
+        yield opened(case, past=[(3, 2), (4, 2)], batch=[(at, 0) for at in range(6)])
+        fewer = [*inputs[:5], np.array([2, 4], I32), *inputs[6:]]
+        # What is behind the keys of a row is not defined.
+        yield replace(case, inputs=fewer, compared=("y",))
+    inputs = [
+        packed[:1],
+        None,
+        None,
+        past[0][:1],
+        past[1][:1],
+        np.array([6], I32),
+        np.array(7, I32),
+    ]
+    yield Case("GroupQueryAttention", [*inputs, *rotation], {**heads, "do_rotary": 1}, outputs)
+    bias = [None, f32s(8, 1, 1, 3, 7)]
+    yield Case("GroupQueryAttention", [*inputs, None, None, *bias], heads, outputs)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import erf
+from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from satura.rewrite.onnx.contrib.definition import DOMAIN
-from satura.rewrite.types.tensor_type import Array
 
-F32, F16, U8, S8, I32, I64 = np.float32, np.float16, np.uint8, np.int8, np.int32, np.int64
+Array = NDArray[Any]
+Attributes = Mapping[str, Any]
+F32 = np.float32
+U8 = np.uint8
+S8 = np.int8
+I32 = np.int32
+I64 = np.int64
 
 
 @dataclass(frozen=True)
@@ -23,11 +31,12 @@ class Case:
 
     op_type: str
     inputs: Sequence[Array | None]
-    attributes: dict[str, object] = field(default_factory=dict)
+    attributes: Attributes = field(default_factory=dict)
     outputs: Sequence[str] = ("y",)
     constant: Sequence[int] = ()
-    symbols: dict[tuple[int, int], str] = field(default_factory=dict)
+    symbols: Mapping[tuple[int, int], str] = field(default_factory=dict)
     tolerance: float = 2e-5
+    compared: Sequence[str] = ()  # or all outputs
     oracle: Callable[..., Array] | None = None
     domain: str = DOMAIN
 
@@ -72,172 +81,72 @@ class Case:
         }
 
 
-def _f(seed: int, *shape: int, dtype: type = F32) -> Array:
+def f32s(seed: int, *shape: int, dtype: type = F32) -> Array:
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-def _q(seed: int, *shape: int, dtype: type = U8) -> Array:
+def octets(seed: int, *shape: int, dtype: type = U8) -> Array:
     bounds = np.iinfo(dtype)
     return np.random.default_rng(seed).integers(bounds.min, bounds.max + 1, shape).astype(dtype)
 
 
-def _s(value: float | Sequence[float], dtype: type = F32) -> Array:
+def number(value: float | Sequence[float], dtype: type = F32) -> Array:
     return np.array(value, dtype)
 
 
-def _opened(case: Case, **symbols: Sequence[tuple[int, int]]) -> Case:
+def opened(case: Case, **symbols: Sequence[tuple[int, int]]) -> Case:
     """The case with axes of inputs open."""
     return replace(case, symbols={at: name for name, places in symbols.items() for at in places})
 
 
-def quantised() -> Iterator[Case]:
-    for dtype, zero in ((U8, 120), (S8, -7)):
-        x, y = _q(1, 2, 3, 7, dtype=dtype), _q(2, 3, 7, dtype=dtype)
-        z = _s(zero, dtype)
-        first, second = [x, _s(0.0531), z], [y, _s(0.0203), _s(3, dtype)]
-        for op_type in ("QLinearAdd", "QLinearMul"):
-            case = Case(op_type, [*first, *second, _s(0.0713), _s(5, dtype)], constant=(1, 2, 4, 5))
-            yield case
-            yield replace(case, inputs=[*first, *second, _s(0.0713)])
-            yield replace(case, inputs=[*first, y, _s(0.0203), None, _s(0.3071)])
-            yield _opened(case, n=[(0, 0)])
-        for op_type in ("QLinearSigmoid", "QLinearLeakyRelu"):
-            yield Case(op_type, [*first, _s(1 / 256), _s(0, dtype)], constant=(1, 2, 3, 4))
-            yield _opened(Case(op_type, [x, _s(0.0531), None, _s(1 / 99), None]), n=[(0, 1)])
-        yield Case("QLinearLeakyRelu", [*first, _s(0.04), z], {"alpha": 0.3})
-        for axis, opset in ((-1, 13), (1, 13), (1, 12), (2, 11)):
-            attributes = {"axis": axis, "opset": opset}
-            least = np.iinfo(dtype).min
-            out = [_s(1 / 256), _s(least, dtype)]
-            case = Case("QLinearSoftmax", [*first, *out], attributes, constant=(1, 2, 3, 4))
-            yield case
-            yield _opened(case, n=[(0, 0)])
-        condition = np.random.default_rng(3).random((2, 1, 7)) < 0.5
-        inputs = [condition, *first, *second, _s(0.0613), _s(9, dtype)]
-        yield Case("QLinearWhere", inputs, constant=(2, 3, 5, 6, 7, 8))
-        triple = [_q(4, 2, 2, 7, dtype=dtype), _s(0.09), _s(1, dtype)]
-        case = Case("QLinearConcat", [_s(0.0613), z, *first, *triple], {"axis": 1},
-                    constant=(0, 1, 3, 4, 6, 7))  # fmt: skip
-        yield case
-        yield _opened(case, n=[(2, 1)], m=[(5, 1)])
-        image = _q(5, 2, 5, 7, 6, dtype=dtype)
-        for last in (0, 1):
-            yield Case("QLinearGlobalAveragePool", [image, _s(0.0531), z, _s(0.0109), _s(3, dtype)],
-                       {"channels_last": last}, constant=(1, 2, 3, 4))  # fmt: skip
-        inputs = [image, _s(0.0531), z, _s(0.0317), _s(3, dtype)]
-        for attributes in (
-            {"kernel_shape": [3, 2]},
-            {"kernel_shape": [3, 3], "strides": [2, 1], "pads": [1, 1, 1, 1]},
-            {"kernel_shape": [3, 3], "pads": [1, 0, 1, 2], "count_include_pad": 1},
-            {"kernel_shape": [2, 2], "strides": [2, 2], "auto_pad": "SAME_UPPER"},
-            {"kernel_shape": [2, 2], "strides": [2, 2], "channels_last": 1},
-            {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1},
-        ):
-            case = Case("QLinearAveragePool", inputs, attributes, constant=(1, 2, 3, 4))
-            yield case
-            yield _opened(case, n=[(0, 0)])
-    yield from quantised_products()
-    yield from conversions()
-
-
-def quantised_products() -> Iterator[Case]:
-    for left, right in ((U8, S8), (U8, U8), (S8, S8)):
-        a, b = _q(1, 5, 16, dtype=left), _q(2, 16, 6, dtype=right)
-        za, zb = _s(3, left), _s(-1 if right is S8 else 130, right)
-        bias = np.arange(6, dtype=I32) * 1000
-        first = [a, _s(0.0203), za, b, _s(0.0109), zb]
-        last = [_s(0.3071), _s(7, left)]
-        for c, rest in ((bias, last), (None, last), (bias, []), (None, [])):
-            case = Case("QGemm", [*first, c, *rest], constant=(1, 2, 3, 4, 5, 6, 7, 8))
-            yield case
-            yield _opened(case, n=[(0, 0)])
-        inputs = [a, _s(0.0203), za, np.ascontiguousarray(b.T), _s(0.0109), zb, bias, *last]
-        yield Case("QGemm", inputs, {"transB": 1, "alpha": 0.5}, constant=(1, 2, 3, 4, 5, 6, 7, 8))
-        columns = [_s(np.linspace(0.01, 0.02, 6)), np.arange(6).astype(right)]
-        inputs = [a, _s(0.0203), za, b, *columns, bias, *last]
-        yield Case("QGemm", inputs, constant=(1, 2, 3, 4, 5, 6, 7, 8))
-        x = _f(3, 2, 5, 16)
-        for scale, zero, moved in (
-            (_s(0.0109), zb, None),
-            (columns[0], None, _f(4, 6)),
-            (columns[0], columns[1], _f(4, 6)),
-        ):
-            inputs = [x, b, scale, zero, moved]
-            case = Case("DynamicQuantizeMatMul", inputs, constant=(1, 2, 3, 4), tolerance=5e-3)
-            yield case
-            yield _opened(case, n=[(0, 1)])
-            inputs = [np.stack([a, a[::-1]]), b, _s(0.0203), scale, za, zero, moved]
-            case = Case("MatMulIntegerToFloat", inputs, constant=(1, 2, 3, 4, 5, 6))
-            yield case
-            yield _opened(case, n=[(0, 0)])
-    for last in (0, 1):
-        x = _q(1, 2, 4, 6, 6) if not last else _q(1, 2, 6, 6, 4)
-        inputs = [x, _s(0.0203), _s(3, U8), _q(2, 8, 4, 3, 3, dtype=S8), _s(0.0109), _s(0, S8),
-                  _s(0.3071), _s(9, U8), np.arange(8, dtype=I32) * 100]  # fmt: skip
-        attributes = {"channels_last": last, "pads": [1, 1, 1, 1], "strides": [1, 2]}
-        yield Case("QLinearConv", inputs, attributes, constant=range(1, 9))
-
-
-def conversions() -> Iterator[Case]:
-    x, scales = 3 * _f(1, 2, 3, 4), _s([0.1, 0.2, 0.05])
-    yield Case("QuantizeLinear", [x, _s(0.1), None])
-    for zeros in (np.array([3, 4, 5], U8), np.array([3, -4, 5], S8), np.array([9, 1, 2], np.int16)):
-        yield Case("QuantizeLinear", [x, scales, zeros], constant=(1, 2))
-        yield _opened(Case("QuantizeLinear", [x, _s(0.1), zeros[0]], constant=(1, 2)), n=[(0, 0)])
-        q = _q(1, 2, 3, 4, dtype=zeros.dtype.type)
-        yield Case("DequantizeLinear", [q, scales, zeros], {"axis": -2}, constant=(1, 2))
-        yield _opened(Case("DequantizeLinear", [q, _s(0.1), zeros[0]]), n=[(0, 2)])
-    yield Case("DequantizeLinear", [_q(1, 5), _s(0.1), None])
-    yield Case("DequantizeLinear", [_q(1, 5, dtype=I32), _s(0.1), None])
-
-
 def fused() -> Iterator[Case]:
-    x, bias = 2 * _f(1, 2, 3, 8), _f(2, 8)
+    attributes: Attributes
+    x, bias = 2 * f32s(1, 2, 3, 8), f32s(2, 8)
     for name, inputs in (
         ("Gelu", [x]), ("FastGelu", [x]), ("FastGelu", [x, bias]), ("BiasGelu", [x, bias]),
         ("QuickGelu", [x]),
     ):  # fmt: skip
         yield Case(name, inputs)
-        yield _opened(Case(name, inputs), n=[(0, 0)], m=[(0, 1)])
+        yield opened(Case(name, inputs), n=[(0, 0)], m=[(0, 1)])
     yield Case("QuickGelu", [x], {"alpha": 1.0})
     for a, b, attributes in (
-        (_f(1, 2, 3, 4), _f(2, 2, 4, 5), {"alpha": 0.5}),
-        (_f(1, 2, 4, 3), _f(2, 2, 4, 5), {"transA": 1}),
-        (_f(1, 2, 3, 4), _f(2, 5, 4), {"transB": 1}),
-        (_f(1, 3, 2, 4), _f(2, 4, 2, 5), {"transBatchA": 1, "transBatchB": 1}),
-        (_f(1, 3, 6, 2, 4), _f(2, 6, 2, 3, 5), {"transBatchA": 1, "transA": 1}),
-        (_f(1, 6, 2, 3, 4), _f(2, 4, 6, 2, 5), {"transBatchB": 1}),
-        (_f(1, 6, 2, 3, 4), _f(2, 5, 6, 2, 4), {"transBatchB": 1, "transB": 1}),
-        (_f(1, 4), _f(2, 4, 5), {"transA": 1}),
+        (f32s(1, 2, 3, 4), f32s(2, 2, 4, 5), {"alpha": 0.5}),
+        (f32s(1, 2, 4, 3), f32s(2, 2, 4, 5), {"transA": 1}),
+        (f32s(1, 2, 3, 4), f32s(2, 5, 4), {"transB": 1}),
+        (f32s(1, 3, 2, 4), f32s(2, 4, 2, 5), {"transBatchA": 1, "transBatchB": 1}),
+        (f32s(1, 3, 6, 2, 4), f32s(2, 6, 2, 3, 5), {"transBatchA": 1, "transA": 1}),
+        (f32s(1, 6, 2, 3, 4), f32s(2, 4, 6, 2, 5), {"transBatchB": 1}),
+        (f32s(1, 6, 2, 3, 4), f32s(2, 5, 6, 2, 4), {"transBatchB": 1, "transB": 1}),
+        (f32s(1, 4), f32s(2, 4, 5), {"transA": 1}),
     ):  # fmt: skip
         case = Case("FusedMatMul", [a, b], attributes)
         yield case
         if a.ndim > 1 and "transBatchA" not in attributes and "transBatchB" not in attributes:
-            yield _opened(case, n=[(0, 2 if attributes.get("transA") else 1)])
-    yield Case("TransposeMatMul", [_f(1, 4, 3), _f(2, 4, 5)], {"transA": 1, "alpha": 2.0})
+            yield opened(case, n=[(0, 2 if attributes.get("transA") else 1)])
+    yield Case("TransposeMatMul", [f32s(1, 4, 3), f32s(2, 4, 5)], {"transA": 1, "alpha": 2.0})
     for name, numbers in (
         ("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("LeakyRelu", {"activation_alpha": 0.2}),
         ("HardSigmoid", {"activation_alpha": 0.3, "activation_beta": 0.4}), ("Softplus", {}),
         ("Elu", {"activation_alpha": 0.5}), ("ThresholdedRelu", {"activation_alpha": 0.5}),
     ):  # fmt: skip
         attributes = {"activation": name, "transB": 1, "alpha": 0.5, "beta": 2.0, **numbers}
-        case = Case("FusedGemm", [_f(1, 3, 4), _f(2, 5, 4), _f(3, 5)], attributes)
-        yield _opened(case, n=[(0, 0)]) if name == "Relu" else case
-    yield Case("FusedGemm", [_f(1, 3, 4), _f(2, 4, 5)], {"activation": "Relu"})
-    image, weights = _f(1, 2, 4, 6, 6), _f(2, 8, 4, 3, 3)
+        case = Case("FusedGemm", [f32s(1, 3, 4), f32s(2, 5, 4), f32s(3, 5)], attributes)
+        yield opened(case, n=[(0, 0)]) if name == "Relu" else case
+    yield Case("FusedGemm", [f32s(1, 3, 4), f32s(2, 4, 5)], {"activation": "Relu"})
+    image, weights = f32s(1, 2, 4, 6, 6), f32s(2, 8, 4, 3, 3)
     for name, params in (
         ("Relu", None), ("Tanh", None), ("Sigmoid", None), ("LeakyRelu", [0.2]),
         ("Clip", [-0.5, 1.5]), ("HardSigmoid", [0.3, 0.4]), ("", None),
     ):  # fmt: skip
         attributes = {"pads": [1, 1, 1, 1], **({"activation": name} if name else {})}
         attributes |= {} if params is None else {"activation_params": params}
-        yield Case("FusedConv", [image, weights, _f(3, 8)], attributes)
-        yield Case("FusedConv", [image, weights, None, _f(4, 2, 8, 6, 6)], attributes)
-    case = Case("FusedConv", [image, _f(2, 8, 2, 3, 3), _f(3, 8)],
+        yield Case("FusedConv", [image, weights, f32s(3, 8)], attributes)
+        yield Case("FusedConv", [image, weights, None, f32s(4, 2, 8, 6, 6)], attributes)
+    case = Case("FusedConv", [image, f32s(2, 8, 2, 3, 3), f32s(3, 8)],
                 {"group": 2, "strides": [2, 2], "activation": "Relu"})  # fmt: skip
-    yield _opened(case, n=[(0, 0)])
+    yield opened(case, n=[(0, 0)])
     last = np.ascontiguousarray(image.transpose(0, 2, 3, 1))
-    yield Case("NhwcFusedConv", [last, weights, _f(3, 8)], {"activation": "Relu"},
+    yield Case("NhwcFusedConv", [last, weights, f32s(3, 8)], {"activation": "Relu"},
                oracle=_nhwc_conv)  # fmt: skip
     yield from narrow_weights()
 
@@ -249,31 +158,36 @@ def _nhwc_conv(x: Array, weights: Array, bias: Array) -> Array:
 
 
 def narrow_weights() -> Iterator[Case]:
-    for bits, size, depth, columns in ((4, 32, 64, 5), (4, 16, 50, 6), (8, 32, 64, 5), (4, 32, 96, 8)):
+    for bits, size, depth, columns in (
+        (4, 32, 64, 5),
+        (4, 16, 50, 6),
+        (8, 32, 64, 5),
+        (4, 32, 96, 8),
+    ):
         blocks = -(-depth // size)
-        weights = _q(1, columns, blocks, size * bits // 8)
-        scales = np.abs(_f(2, columns, blocks)).astype(F32) / 8
-        zeros = _q(3, columns, -(-blocks * bits // 8))
+        weights = octets(1, columns, blocks, size * bits // 8)
+        scales = np.abs(f32s(2, columns, blocks)).astype(F32) / 8
+        zeros = octets(3, columns, -(-blocks * bits // 8))
         attributes = {"K": depth, "N": columns, "bits": bits, "block_size": size}
         for inputs in (
-            [_f(4, 2, 3, depth), weights, scales],
-            [_f(4, 3, depth), weights, scales, zeros],
-            [_f(4, 3, depth), weights, scales.ravel(), zeros.ravel()],
-            [_f(4, 3, depth), weights, scales, zeros, None, _f(5, columns)],
+            [f32s(4, 2, 3, depth), weights, scales],
+            [f32s(4, 3, depth), weights, scales, zeros],
+            [f32s(4, 3, depth), weights, scales.ravel(), zeros.ravel()],
+            [f32s(4, 3, depth), weights, scales, zeros, None, f32s(5, columns)],
         ):
             case = Case("MatMulNBits", inputs, attributes, constant=range(1, 6), tolerance=1e-4)
             yield case
-            yield _opened(case, n=[(0, 0)])
+            yield opened(case, n=[(0, 0)])
 
 
 def normalised() -> Iterator[Case]:
-    x, skip = _f(1, 2, 3, 8), _f(2, 2, 3, 8)
-    gamma, beta, bias = _f(3, 8), _f(4, 8), _f(5, 8)
+    x, skip = f32s(1, 2, 3, 8), f32s(2, 2, 3, 8)
+    gamma, beta, bias = f32s(3, 8), f32s(4, 8), f32s(5, 8)
     yield Case("SimplifiedLayerNormalization", [x, gamma], domain="")
-    yield Case("SimplifiedLayerNormalization", [x, _f(3, 3, 8)], {"axis": 1, "epsilon": 0.1},
+    yield Case("SimplifiedLayerNormalization", [x, f32s(3, 3, 8)], {"axis": 1, "epsilon": 0.1},
                domain="")  # fmt: skip
     case = Case("SimplifiedLayerNormalization", [x, gamma], outputs=("y", "s"), domain="")
-    yield _opened(case, n=[(0, 0)], m=[(0, 1)])
+    yield opened(case, n=[(0, 0)], m=[(0, 1)])
     for inputs in (
         [x, skip, gamma], [x, skip, gamma, beta], [x, skip, gamma, beta, bias],
         [x, skip, gamma, None, bias], [x, skip[:1], gamma, beta], [x, skip[0], gamma, beta],
@@ -281,13 +195,13 @@ def normalised() -> Iterator[Case]:
     ):  # fmt: skip
         yield Case("SkipLayerNormalization", inputs, {"epsilon": 0.01})
     case = Case("SkipLayerNormalization", [x, skip, gamma, beta, bias], outputs=("y", "", "", "s"))
-    yield _opened(case, n=[(0, 0), (1, 0)], m=[(0, 1), (1, 1)])
+    yield opened(case, n=[(0, 0), (1, 0)], m=[(0, 1), (1, 1)])
     for inputs in ([x, skip, gamma], [x, skip, gamma, bias], [x, skip[0], gamma]):
         case = Case("SkipSimplifiedLayerNormalization", inputs, outputs=("y", "", "", "s"))
         yield case
-        yield _opened(replace(case, outputs=["y"]), n=[(0, 0)])
+        yield opened(replace(case, outputs=["y"]), n=[(0, 0)])
     ids = np.array([[1, 4, 0], [2, 2, 5]], I32)
-    words, places, segments = _f(1, 6, 8), _f(2, 4, 8), _f(3, 2, 8)
+    words, places, segments = f32s(1, 6, 8), f32s(2, 4, 8), f32s(3, 2, 8)
     mask = np.array([[1, 1, 0], [1, 1, 1]], I32)
     norm = [gamma, beta]
     for inputs, outputs in (
@@ -299,12 +213,12 @@ def normalised() -> Iterator[Case]:
     ):  # fmt: skip
         case = Case("EmbedLayerNormalization", inputs, {"epsilon": 1e-3}, outputs)
         yield replace(case, constant=(2, 3, 4))
-        opened = [(at, 1) for at in (0, 1, 7, 8) if at < len(inputs) and inputs[at] is not None]
-        yield _opened(replace(case, constant=(2, 3, 4)), n=opened)
-    image, g = _f(1, 2, 4, 5, 6), _f(3, 6)
+        open_axes = [(at, 1) for at in (0, 1, 7, 8) if at < len(inputs) and inputs[at] is not None]
+        yield opened(replace(case, constant=(2, 3, 4)), n=open_axes)
+    image, g = f32s(1, 2, 4, 5, 6), f32s(3, 6)
     for activation in (0, 1):
         attributes = {"groups": 3, "activation": activation, "epsilon": 1e-3}
-        yield Case("GroupNorm", [image, g, _f(4, 6)], attributes, oracle=_group_norm(activation))
+        yield Case("GroupNorm", [image, g, f32s(4, 6)], attributes, oracle=_group_norm(activation))
 
 
 def _group_norm(activation: int) -> Callable[..., Array]:
@@ -319,29 +233,27 @@ def _group_norm(activation: int) -> Callable[..., Array]:
 
 
 def moved() -> Iterator[Case]:
-    x = _f(1, 2, 4, 5)
+    x = f32s(1, 2, 4, 5)
     yield Case("Trilu", [x])
     yield Case("Trilu", [x, np.array(-1)], {"upper": 0}, constant=(1,))
     yield Case("ExpandDims", [x, np.array(1, I32)], constant=(1,))
     yield Case("ExpandDims", [x, np.array(-1, I32)], constant=(1,))
-    yield Case("Pad", [x, np.array([0, 1, 2, 1, 0, 0]), _s(2.5)], constant=(1,))
+    yield Case("Pad", [x, np.array([0, 1, 2, 1, 0, 0]), number(2.5)], constant=(1,))
     yield Case("Pad", [x, np.array([0, 1, 2, 1, 0, 0])], {"mode": "reflect"}, constant=(1,))
-    yield Case("CDist", [_f(1, 5, 4), _f(2, 3, 4)], tolerance=1e-4)
-    case = Case("CDist", [_f(1, 5, 4), _f(2, 3, 4)], {"metric": "euclidean"}, tolerance=1e-4)
-    yield _opened(case, n=[(0, 0)])
+    yield Case("CDist", [f32s(1, 5, 4), f32s(2, 3, 4)], tolerance=1e-4)
+    case = Case("CDist", [f32s(1, 5, 4), f32s(2, 3, 4)], {"metric": "euclidean"}, tolerance=1e-4)
+    yield opened(case, n=[(0, 0)])
     for dtype in (U8, S8):
         attributes = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 1, 1, 0]}
-        yield Case("NhwcMaxPool", [_q(1, 2, 7, 6, 3, dtype=dtype)], attributes)
-    y = _f(3, 2, 4, 5)
-    yield Case("BiasAdd", [x, _f(2, 5), y], oracle=lambda x, b, y: x + b + y)
-    yield Case("BiasSplitGelu", [_f(1, 2, 3, 8), _f(2, 8)], oracle=_split_gelu)
+        yield Case("NhwcMaxPool", [octets(1, 2, 7, 6, 3, dtype=dtype)], attributes)
+    y = f32s(3, 2, 4, 5)
+    yield Case("BiasAdd", [x, f32s(2, 5), y], oracle=lambda x, b, y: x + b + y)
+    yield Case("BiasSplitGelu", [f32s(1, 2, 3, 8), f32s(2, 8)], oracle=_split_gelu)
     yield Case("BiasSoftmax", [x, y[:1]], {"axis": -1, "is_inner_broadcast": 0},
                oracle=_bias_softmax)  # fmt: skip
 
 
 def _split_gelu(x: Array, bias: Array) -> Array:
-    from math import erf
-
     left, right = np.split(x + bias, 2, axis=-1)
     return np.asarray(left * right * (1 + np.vectorize(erf)(right / 2**0.5)) / 2, F32)
 

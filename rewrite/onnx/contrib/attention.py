@@ -5,18 +5,21 @@ from __future__ import annotations
 from satura.rewrite.onnx.contrib.definition import Call, defined, ints, scalar
 from satura.rewrite.types.dims import Dim, static
 
-_LEAST = -3.4028234663852886e38
+LEAST = -3.4028234663852886e38
 
 
-def _attended(call: Call, like: str, mask: str, size: int) -> str:
-    """The statements that make `output` of q, k and v, whose heads have this size."""
+def attended(call: Call, like: str, size: int, masked: str) -> str:
+    """The statements that make `output` of q, k and v, whose heads have this size.
+
+    Those of `masked` make this of `scores`.
+    """
     scale = call.number("scale") if call.has_attribute("scale") else 0.0
     return f"""
         keys = Transpose <perm = [0, 1, 3, 2]> (k)
         products = MatMul (q, keys)
         {scalar("scale", scale or size**-0.5, like=like)}
         scores = Mul (products, scale)
-        {_masked(call, like, mask)}
+        {masked}
         shares = Softmax <axis = -1> (masked)
         heads = MatMul (shares, v)
         rows = Transpose <perm = [0, 2, 1, 3]> (heads)
@@ -30,7 +33,7 @@ def _masked(call: Call, like: str, mask: str) -> str:
 
     What the mask leaves out is moved by `mask_filter_value`, and what is later is the least float.
     """
-    lines, last = [_PLACES], "scores"
+    lines, last = [ZERO_AND_ONE, PLACES], "scores"
     if call.has(mask):
         lines += [_kept(call, mask, call.shape(like)[0]), f"""
             {scalar("left_out", call.number("mask_filter_value"), like=like)}
@@ -45,16 +48,15 @@ def _masked(call: Call, like: str, mask: str) -> str:
     if call.integer("unidirectional"):
         lines.append(f"""
             {_LENGTHS}
-            {scalar("least", _LEAST, like=like)}
+            {scalar("least", LEAST, like=like)}
             scores_so_far = Where (is_so_far, {last}, least)
         """)
         last = "scores_so_far"
     return f"{' '.join(lines)} masked = Identity ({last})"
 
 
-_PLACES = """
-    zero = Constant <value = int64 {0}> ()
-    one = Constant <value = int64 {1}> ()
+ZERO_AND_ONE = "zero = Constant <value = int64 {0}> () one = Constant <value = int64 {1}> ()"
+PLACES = """
     total_vector = Shape <start = 2, end = 3> (k)
     total = Squeeze (total_vector)
     places = Range (zero, total, one)
@@ -106,7 +108,7 @@ def _kept(call: Call, mask: str, batch: Dim) -> str:
     """
 
 
-def _heads(result: str, source: str, heads: int, size: int) -> str:
+def heads_of(result: str, source: str, heads: int, size: int) -> str:
     """The statements that make `result` of `source` of shape [batch, length, heads · size]."""
     return f"""
         {ints(f"{result}_shape", (0, 0, heads, size))}
@@ -115,7 +117,7 @@ def _heads(result: str, source: str, heads: int, size: int) -> str:
     """
 
 
-def _size(call: Call, hidden: Dim, heads: int) -> int:
+def size_of_heads(call: Call, hidden: Dim, heads: int) -> int:
     """The size of a head; UnsupportedError where it is open, ModelError where it is no integer."""
     if not isinstance(hidden, int):
         raise call.undefined(f"a hidden size that is open, {hidden},")
@@ -144,7 +146,7 @@ def attention(call: Call) -> str:
     )
     if len(sizes) != 3 or sum(sizes) != columns:
         raise call.node.wrong(f"{columns} columns of weights are not queries, keys and values")
-    own = [_size(call, each, heads) for each in sizes]
+    own = [size_of_heads(call, each, heads) for each in sizes]
     parts = zip(("q", "key_new", "value_new"), own, strict=True)
     past = present = ""
     if call.has("past"):
@@ -166,11 +168,11 @@ def attention(call: Call) -> str:
         {"all = Add (product, bias)" if call.has("bias") else "all = Identity (product)"}
         {ints("widths", sizes)}
         q_flat, key_new_flat, value_new_flat = Split <axis = -1> (all, widths)
-        {" ".join(_heads(name, f"{name}_flat", heads, size) for name, size in parts)}
+        {" ".join(heads_of(name, f"{name}_flat", heads, size) for name, size in parts)}
         {past}
         {_joined(call, "past")}
         {present}
-        {_attended(call, "input", "mask_index", own[0])}
+        {attended(call, "input", own[0], _masked(call, "input", "mask_index"))}
     """
 
 
@@ -194,19 +196,19 @@ def multi_head_attention(call: Call) -> str:
     call.refuse("past_sequence_length", "cache_indirection", "qk")
     heads = call.integer("num_heads")
     if call.rank("query") == 5:
-        size = _size(call, call.shape("query")[4], 1)
+        size = size_of_heads(call, call.shape("query")[4], 1)
         if call.has("bias"):
             raise call.undefined("a bias of packed queries, keys and values")
         made = _unpacked("query", ("q", "key_new", "value_new"))
     else:
-        size = _size(call, call.shape("query")[2], heads)
+        size = size_of_heads(call, call.shape("query")[2], heads)
         made = _queries(call, heads, size)
     return f"""
         {made}
         {_joined(call, "past_key")}
         present_key = Identity (k)
         present_value = Identity (v)
-        {_attended(call, "query", "key_padding_mask", size)}
+        {attended(call, "query", size, _masked(call, "query", "key_padding_mask"))}
     """
 
 
@@ -229,7 +231,7 @@ def _queries(call: Call, heads: int, size: int) -> str:
     """The statements that make q, `key_new` and `value_new` of queries that are apart."""
     hidden = heads * size
     if call.has("bias"):
-        columns = _size(call, call.shape("bias")[0], 1)
+        columns = size_of_heads(call, call.shape("bias")[0], 1)
         biases = f"""
             {ints("widths", (hidden, hidden, columns - 2 * hidden))}
             q_bias, key_bias, value_bias = Split <axis = 0> (bias, widths)
@@ -237,7 +239,7 @@ def _queries(call: Call, heads: int, size: int) -> str:
         """
     else:
         biases = "q_moved = Identity (query)"
-    lines = [biases, _heads("q", "q_moved", heads, size)]
+    lines = [biases, heads_of("q", "q_moved", heads, size)]
     if call.rank("key") == 5:
         if call.has("bias"):
             raise call.undefined("a bias of packed keys and values")
@@ -246,43 +248,9 @@ def _queries(call: Call, heads: int, size: int) -> str:
         if call.rank(name) == 4:  # as a past has them
             lines.append(f"{name}_new = Identity ({name})")
             continue
-        own = _size(call, call.shape(name)[2], heads)
+        own = size_of_heads(call, call.shape(name)[2], heads)
         moved = f"Add ({name}, {name}_bias)" if call.has("bias") else f"Identity ({name})"
-        lines.append(f"{name}_moved = {moved} {_heads(f'{name}_new', f'{name}_moved', heads, own)}")
+        lines.append(
+            f"{name}_moved = {moved} {heads_of(f'{name}_new', f'{name}_moved', heads, own)}"
+        )
     return " ".join(lines)
-
-
-@defined("RotaryEmbedding <num_heads: int = 0, rotary_embedding_dim: int = 0, interleaved: int = 0,"
-         " is_packed_batching: int = 0, scale: float = 1.0>"
-         " (input, position_ids, cos_cache, sin_cache) => (output)")  # fmt: skip
-def rotary_embedding(call: Call) -> str:
-    """A single position is that of the first of each row, and the others follow."""
-    call.refuse("is_packed_batching")
-    if call.number("scale") != 1:
-        raise call.undefined(f"attribute 'scale' = {call.number('scale')}")
-    heads = call.integer("num_heads")
-    if call.rank("input") == 3 and not heads:
-        half = 2 * static(call.shape("cos_cache")[1])
-        heads = _size(call, call.shape("input")[2], half)
-    if call.rank("position_ids") == 2:
-        places = "places = Identity (position_ids)"
-    else:
-        axis = 1 if call.rank("input") == 3 else 2
-        places = f"""
-            zero = Constant <value = int64 {{0}}> ()
-            one = Constant <value = int64 {{1}}> ()
-            length_vector = Shape <start = {axis}, end = {axis + 1}> (input)
-            length = Squeeze (length_vector)
-            steps = Range (zero, length, one)
-            row = Add (position_ids, steps)
-            batch = Shape <start = 0, end = 1> (input)
-            shape = Concat <axis = 0> (batch, length_vector)
-            places = Expand (row, shape)
-        """
-    return f"""
-        {places}
-        output = RotaryEmbedding <
-            interleaved: int = @interleaved, rotary_embedding_dim: int = @rotary_embedding_dim,
-            num_heads = {heads}
-        > (input, cos_cache, sin_cache, places)
-    """

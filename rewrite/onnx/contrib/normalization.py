@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from satura.rewrite.onnx.contrib.definition import Call, defined, ints
 
+
 @defined("SimplifiedLayerNormalization <axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1>"
          " (X, scale) => (Y, inv_std_var)", domain="")  # fmt: skip
 def simplified_layer_normalization(call: Call) -> str:

@@ -7,6 +7,7 @@ from satura.rewrite.onnx.contrib import (  # noqa: F401  # imported for what the
     normalization,
     products,
     quantized,
+    rotary,
 )
 from satura.rewrite.onnx.contrib.definition import DEFINITIONS
 
