@@ -152,6 +152,9 @@ def shared() -> Iterator[Case]:
         case = Case("GroupQueryAttention", inputs, attributes, outputs)
         yield case
         yield opened(case, batch=[(at, 0) for at in (0, 1, 2, 5)])
+        shorter = [*inputs[:5], np.array([2, 1], I32), *inputs[6:]]
+        # What is computed of queries behind the keys of a row is not defined.
+        yield replace(case, inputs=shorter, compared=("k", "v"))
     for attributes in (
         {}, {"scale": 0.3, "softcap": 5.0}, {"local_window_size": 3}, {"do_rotary": 1},
         {"do_rotary": 1, "rotary_interleaved": 1},

@@ -123,7 +123,8 @@ def fused() -> Iterator[Case]:
         yield case
         if a.ndim > 1 and "transBatchA" not in attributes and "transBatchB" not in attributes:
             yield opened(case, n=[(0, 2 if attributes.get("transA") else 1)])
-    yield Case("TransposeMatMul", [f32s(1, 4, 3), f32s(2, 4, 5)], {"transA": 1, "alpha": 2.0})
+    transposed = [f32s(1, 4, 3), f32s(2, 5, 4)]
+    yield Case("TransposeMatMul", transposed, {"transA": 1, "transB": 1, "alpha": 2.0})
     for name, numbers in (
         ("Relu", {}), ("Tanh", {}), ("Sigmoid", {}), ("LeakyRelu", {"activation_alpha": 0.2}),
         ("HardSigmoid", {"activation_alpha": 0.3, "activation_beta": 0.4}), ("Softplus", {}),
@@ -186,7 +187,7 @@ def normalised() -> Iterator[Case]:
     yield Case("SimplifiedLayerNormalization", [x, gamma], domain="")
     yield Case("SimplifiedLayerNormalization", [x, f32s(3, 3, 8)], {"axis": 1, "epsilon": 0.1},
                domain="")  # fmt: skip
-    case = Case("SimplifiedLayerNormalization", [x, gamma], outputs=("y", "s"), domain="")
+    case = Case("SimplifiedLayerNormalization", [x, gamma], {"epsilon": 0.1}, ("y", "s"), domain="")
     yield opened(case, n=[(0, 0)], m=[(0, 1)])
     for inputs in (
         [x, skip, gamma], [x, skip, gamma, beta], [x, skip, gamma, beta, bias],
@@ -199,7 +200,8 @@ def normalised() -> Iterator[Case]:
     for inputs in ([x, skip, gamma], [x, skip, gamma, bias], [x, skip[0], gamma]):
         case = Case("SkipSimplifiedLayerNormalization", inputs, outputs=("y", "", "", "s"))
         yield case
-        yield opened(replace(case, outputs=["y"]), n=[(0, 0)])
+        rows = [(0, 0), (1, 0)] if inputs[1] is skip else [(0, 0)]
+        yield opened(replace(case, outputs=["y"]), n=rows)
     ids = np.array([[1, 4, 0], [2, 2, 5]], I32)
     words, places, segments = f32s(1, 6, 8), f32s(2, 4, 8), f32s(3, 2, 8)
     mask = np.array([[1, 1, 0], [1, 1, 1]], I32)

@@ -189,18 +189,18 @@ class Importer:
         domain = "" if is_standard(node.domain) else node.domain
         operands = tuple(scope[name] if name else None for name in node.input)
         user_op = find(domain, node.op_type)
-        if user_op is not None:
+        function = self.functions.get((node.domain, node.op_type, node.overload))
+        if user_op is None and function is not None:
+            return self._inline(node, function, operands, None, depth)
+        definition = DEFINITIONS.get((domain, node.op_type))
+        if user_op is not None or definition is not None:
             if domain not in opsets:
                 raise ModelError(f"{label(node)}: the model does not import its domain")
             context = Context(self.build, self.values, node, opsets[domain], operands)
-            return [custom(context, user_op)]
-        function = self.functions.get((node.domain, node.op_type, node.overload))
-        if function is not None:
-            return self._inline(node, function, operands, None, depth)
-        definition = DEFINITIONS.get((domain, node.op_type))
-        if definition is not None:
-            defined = definition.function(Context(self.build, self.values, node, 1, operands))
-            return self._inline(node, defined, operands, None, depth)
+            if user_op is not None:
+                return [custom(context, user_op)]
+            assert definition is not None
+            return self._inline(node, definition.function(context), operands, None, depth)
         opset = checked_opset(node, domain, opsets, self.model.ir_version)
         context = with_new_name(Context(self.build, self.values, node, opset, operands))
         check_operands(context)

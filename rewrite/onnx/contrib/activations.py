@@ -17,7 +17,7 @@ defined_as("""
 """)
 
 
-@defined("FastGelu (X, bias) => (Y)")
+@defined("FastGelu (X, bias?) => (Y)")
 def fast_gelu(call: Call) -> str:
     x = "x = Add (X, bias)" if call.has("bias") else "x = Identity (X)"
     return f'{x} Y = Gelu <approximate = "tanh"> (x)'
@@ -34,7 +34,7 @@ def quick_gelu(call: Call) -> str:
     """
 
 
-@defined("BiasSoftmax <axis: int = 1, is_inner_broadcast> (data, bias) => (output)")
+@defined("BiasSoftmax <axis: int = 1, is_inner_broadcast: int> (data, bias) => (output)")
 def bias_softmax(call: Call) -> str:
     """The softmax over all axes from `axis` on, as one."""
     axis = call.node.axis(call.integer("axis"), call.rank("data"))
@@ -55,4 +55,4 @@ def activated(call: Call, result: str, source: str, parameters: dict[str, float]
         case "LeakyRelu" | "Elu" | "ThresholdedRelu" | "HardSigmoid":
             given = [f"{key} = {value!r}" for key, value in parameters.items() if key != "gamma"]
             return f"{result} = {name} <{', '.join(given)}> ({source})"
-    raise call.undefined(f"attribute 'activation' = {name!r}")
+    raise call.undefined_value("activation")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from satura.rewrite.onnx.contrib.definition import Call, defined, ints, scalar
-from satura.rewrite.types.dims import Dim, static
+from satura.rewrite.types.dims import Dim
 
 LEAST = -3.4028234663852886e38
 
@@ -117,20 +117,20 @@ def heads_of(result: str, source: str, heads: int, size: int) -> str:
     """
 
 
-def size_of_heads(call: Call, hidden: Dim, heads: int) -> int:
-    """The size of a head; UnsupportedError where it is open, ModelError where it is no integer."""
-    if not isinstance(hidden, int):
-        raise call.undefined(f"a hidden size that is open, {hidden},")
+def size_of_heads(call: Call, hidden: int, heads: int) -> int:
+    """The size of a head; ModelError where it is not an integer."""
     if heads < 1 or hidden % heads:
         raise call.node.wrong(f"a hidden size of {hidden} is not that of {heads} heads")
     return hidden // heads
 
 
-@defined("Attention <num_heads, unidirectional: int = 0, mask_filter_value: float = -10000.0, scale,"
-         " qkv_hidden_sizes, do_rotary: int = 0, rotary_embedding_dim: int = 0,"
-         " past_present_share_buffer: int = 0>"
-         " (input, weights, bias, mask_index, past, attention_bias, past_sequence_length)"
-         " => (output, present)")  # fmt: skip
+@defined("""
+    Attention <num_heads: int, unidirectional: int = 0, mask_filter_value: float = -10000.0,
+        scale?: float, qkv_hidden_sizes?: ints, do_rotary: int = 0,
+        rotary_embedding_dim: int = 0, past_present_share_buffer: int = 0>
+        (input, weights, bias?, mask_index?, past?, attention_bias?, past_sequence_length?) =>
+         (output, present)
+""")
 def attention(call: Call) -> str:
     """Queries, keys and values are columns of one product; `present` are keys and values, stacked
     behind those of `past`."""
@@ -138,7 +138,8 @@ def attention(call: Call) -> str:
         "do_rotary", "rotary_embedding_dim", "past_present_share_buffer", "past_sequence_length"
     )
     heads = call.integer("num_heads")
-    columns = static(call.shape("weights")[1])
+    call.shape("input", 3)
+    columns = call.size("weights", 1, 2)
     sizes = (
         call.integers("qkv_hidden_sizes")
         if call.has_attribute("qkv_hidden_sizes")
@@ -177,7 +178,7 @@ def attention(call: Call) -> str:
 
 
 def _joined(call: Call, past: str) -> str:
-    """The statements that make k and v of `key_new` and `value_new`, behind the past if it is given."""
+    """The statements that make k and v of `key_new` and `value_new`, behind a past if given."""
     if not call.has(past):
         return "k = Identity (key_new) v = Identity (value_new)"
     return """
@@ -186,22 +187,23 @@ def _joined(call: Call, past: str) -> str:
     """
 
 
-@defined("MultiHeadAttention <num_heads, unidirectional: int = 0,"
-         " mask_filter_value: float = -10000.0, scale>"
-         " (query, key, value, bias, key_padding_mask, attention_bias, past_key, past_value,"
-         " past_sequence_length, cache_indirection)"
-         " => (output, present_key, present_value, qk)")  # fmt: skip
+@defined("""
+    MultiHeadAttention <num_heads: int, unidirectional: int = 0,
+        mask_filter_value: float = -10000.0, scale?: float>
+        (query, key?, value?, bias?, key_padding_mask?, attention_bias?, past_key?, past_value?,
+        past_sequence_length?, cache_indirection?) => (output, present_key, present_value, qk)
+""")
 def multi_head_attention(call: Call) -> str:
     """Keys and values may be packed: behind the queries, or values behind keys, of each head."""
     call.refuse("past_sequence_length", "cache_indirection", "qk")
     heads = call.integer("num_heads")
-    if call.rank("query") == 5:
-        size = size_of_heads(call, call.shape("query")[4], 1)
+    if len(call.shape("query", 3, 5)) == 5:
+        size = call.size("query", 4)
         if call.has("bias"):
             raise call.undefined("a bias of packed queries, keys and values")
         made = _unpacked("query", ("q", "key_new", "value_new"))
     else:
-        size = size_of_heads(call, call.shape("query")[2], heads)
+        size = size_of_heads(call, call.size("query", 2), heads)
         made = _queries(call, heads, size)
     return f"""
         {made}
@@ -231,7 +233,7 @@ def _queries(call: Call, heads: int, size: int) -> str:
     """The statements that make q, `key_new` and `value_new` of queries that are apart."""
     hidden = heads * size
     if call.has("bias"):
-        columns = size_of_heads(call, call.shape("bias")[0], 1)
+        columns = call.size("bias", 0, 1)
         biases = f"""
             {ints("widths", (hidden, hidden, columns - 2 * hidden))}
             q_bias, key_bias, value_bias = Split <axis = 0> (bias, widths)
@@ -248,7 +250,7 @@ def _queries(call: Call, heads: int, size: int) -> str:
         if call.rank(name) == 4:  # as a past has them
             lines.append(f"{name}_new = Identity ({name})")
             continue
-        own = size_of_heads(call, call.shape(name)[2], heads)
+        own = size_of_heads(call, call.size(name, 2, 3), heads)
         moved = f"Add ({name}, {name}_bias)" if call.has("bias") else f"Identity ({name})"
         lines.append(
             f"{name}_moved = {moved} {heads_of(f'{name}_new', f'{name}_moved', heads, own)}"

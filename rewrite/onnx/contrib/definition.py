@@ -1,23 +1,25 @@
 """How an op of onnxruntime is defined: its signature and its body, in ONNX's function syntax.
 
-@defined("QuickGelu <alpha: float = 1.702> (X) => (Y)")
-def quick_gelu(call: Call) -> str:
-    return f"{scalar('alpha', call.number('alpha'), like='X')} ax = Mul (alpha, X) ..."
+@defined("FastGelu (X, bias?) => (Y)")
+def fast_gelu(call: Call) -> str:
+    x = "x = Add (X, bias)" if call.has("bias") else "x = Identity (X)"
+    return f'{x} Y = Gelu <approximate = "tanh"> (x)'
 
-An op whose body is the same for all its nodes is a text alone, see `defined_as`. A body reads ops
-of opset BODY_OPSET; an attribute without a default, and an input, may be left out.
+Inputs and attributes with a question mark may be left out; an attribute has a kind, and may have a
+default. An op whose body is the same for all its nodes is a text alone, see `defined_as`. Ops in
+bodies are those of opset BODY_OPSET.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from onnx import FunctionProto, parser
+from onnx import AttributeProto, FunctionProto, NodeProto, parser
 
 from satura.rewrite.errors import SaturaError, UnsupportedError
 from satura.rewrite.onnx.lower.context import Context
-from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
@@ -25,6 +27,70 @@ from satura.rewrite.types.tensor_type import DType
 DOMAIN = "com.microsoft"
 BODY_OPSET = 23
 _HEADER = f'<domain: "{DOMAIN}", opset_import: ["" : {BODY_OPSET}]>'
+_INSTEAD = (
+    "export the model without it, or with a function that defines this op, or declare the op:"
+    " satura.ops"
+)
+_OPTIONAL = re.compile(r"(\w+)\?")
+_KIND = re.compile(r"(\w+): (ints?|floats?|string)\b(?=\s*([=,>]))")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """An op's name, attributes, inputs and outputs, as a function without a body; the kinds of its
+    attributes; and what may be left out."""
+
+    function: FunctionProto
+    kinds: Mapping[str, int]
+    optional: frozenset[str]
+    is_variadic: bool
+
+    @staticmethod
+    def of(text: str, is_variadic: bool = False) -> Signature:
+        """What a text says, such as `Op <k: int, m?: ints, a: float = 1.0> (x, bias?) => (y)`."""
+        plain = text.replace("?", "")
+        found = _KIND.findall(plain)
+        kinds = {name: AttributeProto.AttributeType.Value(kind.upper()) for name, kind, _ in found}
+        # ONNX's syntax has a kind only where there is a default.
+        bare = _KIND.sub(lambda match: match[0] if match[3] == "=" else match[1], plain)
+        function = _parsed(f"{bare} {{ }}")
+        return Signature(function, kinds, frozenset(_OPTIONAL.findall(text)), is_variadic)
+
+    def inputs(self, count: int) -> list[str]:
+        """The names of so many inputs: the last of a variadic op are `inputs0`, `inputs1`, …."""
+        names = [*self.function.input]
+        if self.is_variadic:
+            last = names.pop()
+            names += [f"{last}{at}" for at in range(count - len(names))]
+        return names
+
+    def checked(self, node: Context) -> Context:
+        """`node` with the attributes that it leaves out at their defaults.
+
+        Raises UnsupportedError for attributes that are not of the signature, ModelError where
+        inputs or attributes are missing or of another kind.
+        """
+        given = {attribute.name: attribute.type for attribute in node.proto.attribute}
+        for name, kind in given.items():
+            if name not in self.kinds:
+                raise node.unsupported(f"attribute '{name}' is not defined here; {_INSTEAD}")
+            if kind != self.kinds[name]:
+                wanted, found = (
+                    AttributeProto.AttributeType.Name(each).lower()
+                    for each in (self.kinds[name], kind)
+                )
+                raise node.wrong(f"attribute '{name}' must be of kind {wanted}, not {found}")
+        for name in self.function.attribute:
+            if name not in given and name not in self.optional:
+                raise node.wrong(f"attribute '{name}' is missing")
+        for at, name in enumerate(self.inputs(len(node.operands))):
+            if name not in self.optional and node.optional(at) is None:
+                raise node.wrong(f"input '{name}' is missing")
+        proto = NodeProto()
+        proto.CopyFrom(node.proto)
+        defaults = self.function.attribute_proto
+        proto.attribute.extend(each for each in defaults if each.name not in given)
+        return Context(node.build, node.values, proto, node.opset, node.operands)
 
 
 @dataclass(frozen=True)
@@ -32,26 +98,37 @@ class Call:
     """A node of a defined op; its inputs and attributes are asked for by their names."""
 
     node: Context
-    signature: FunctionProto
+    signature: Signature
 
-    def _at(self, name: str) -> int | None:
-        return self.node.optional([*self.signature.input].index(name))
-
-    def _index(self, name: str) -> int:
-        index = self._at(name)
-        if index is None:
-            raise self.node.wrong(f"input '{name}' is missing")
-        return index
+    @property
+    def inputs(self) -> list[str]:
+        """The names of its inputs."""
+        return self.signature.inputs(len(self.node.operands))
 
     def has(self, name: str) -> bool:
         """Whether the input is given."""
-        return self._at(name) is not None
+        return name in self.inputs and self.node.optional(self.inputs.index(name)) is not None
+
+    def _index(self, name: str) -> int:
+        return self.node[self.inputs.index(name)]
 
     def rank(self, name: str) -> int:
         return self.node.build.rank(self._index(name))
 
-    def shape(self, name: str) -> tuple[Dim, ...]:
-        return self.node.build.shape(self._index(name))
+    def shape(self, name: str, *ranks: int) -> tuple[Dim, ...]:
+        """The input's shape; ModelError where its rank is none of `ranks`, if there are any."""
+        shape = self.node.build.shape(self._index(name))
+        if ranks and len(shape) not in ranks:
+            expected = " or ".join(map(str, ranks))
+            raise self.node.wrong(f"input '{name}' must have {expected} axes, not {len(shape)}")
+        return shape
+
+    def size(self, name: str, axis: int, *ranks: int) -> int:
+        """An extent of the input; UnsupportedError where it is open."""
+        dim = self.shape(name, *ranks)[axis]
+        if not isinstance(dim, int):
+            raise self.undefined(f"input '{name}' with axis {axis} of the open size {dim}")
+        return dim
 
     def dtype(self, name: str) -> DType:
         return self.node.build.dtype(self._index(name))
@@ -62,7 +139,7 @@ class Call:
 
     def wants(self, output: str) -> bool:
         """Whether the output has a name in the node."""
-        at = [*self.signature.output].index(output)
+        at = [*self.signature.function.output].index(output)
         return at < len(self.node.wanted) and self.node.wanted[at]
 
     # Attributes
@@ -70,20 +147,13 @@ class Call:
     def has_attribute(self, name: str) -> bool:
         return self.node.has(name)
 
-    def _check(self, name: str) -> None:
-        if not self.node.has(name):
-            raise self.node.wrong(f"attribute '{name}' is missing")
-
     def integer(self, name: str) -> int:
-        self._check(name)
         return self.node.integer(name)
 
     def number(self, name: str) -> float:
-        self._check(name)
         return self.node.number(name)
 
     def integers(self, name: str) -> tuple[int, ...]:
-        self._check(name)
         return self.node.integers(name) or ()
 
     def numbers(self, name: str) -> tuple[float, ...]:
@@ -94,22 +164,24 @@ class Call:
 
     def undefined(self, what: str) -> UnsupportedError:
         """The error of a form of the op that has no definition here."""
-        return self.node.unsupported(
-            f"{what} is not defined here; export the model without it, or with a function that"
-            " defines this op, or declare the op: satura.ops"
-        )
+        return self.node.unsupported(f"{what} is not defined here; {_INSTEAD}")
 
     def refuse(self, *names: str) -> None:
         """Raise UnsupportedError where one of these inputs is given, attributes are not 0, or
         outputs are asked for."""
         for name in names:
-            if name in self.signature.input and self.has(name):
+            if self.has(name):
                 raise self.undefined(f"input '{name}'")
-            if name in self.signature.output and self.wants(name):
+            if name in self.signature.function.output and self.wants(name):
                 raise self.undefined(f"output '{name}'")
-            if self.has_attribute(name) and self.node.attribute_value(name):
-                value = self.node.attribute_value(name)
-                raise self.undefined(f"attribute '{name}' = {value!r}")
+            if self.node.attribute_value(name):
+                raise self.undefined_value(name)
+
+    def undefined_value(self, attribute: str) -> UnsupportedError:
+        """The error of a value of an attribute for which the op has no definition here."""
+        value = self.node.attribute_value(attribute)
+        shown = value.decode(errors="replace") if isinstance(value, bytes) else value
+        return self.undefined(f"attribute '{attribute}' = {shown!r}")
 
 
 Body = Callable[[Call], str]
@@ -117,62 +189,35 @@ Body = Callable[[Call], str]
 
 @dataclass(frozen=True)
 class Definition:
-    """An op's signature, and what makes its body for a node.
+    """An op's signature, and what makes its body for a node."""
 
-    Of a variadic op the last input stands for any number of them, `inputs0`, `inputs1`, ….
-    """
-
-    signature: FunctionProto
+    signature: Signature
     body: Body
-    is_variadic: bool = False
 
     def function(self, node: Context) -> FunctionProto:
-        """The function that `node` calls.
-
-        Raises UnsupportedError for attributes and forms without a definition, ModelError for inputs
-        and attributes that are missing.
-        """
-        signature = FunctionProto()
-        signature.CopyFrom(self.signature)
-        if self.is_variadic:
-            name = signature.input.pop()
-            count = max(len(node.operands) - len(signature.input), 0)
-            signature.input.extend(f"{name}{at}" for at in range(count))
-        call = Call(with_all_attributes(node, signature), signature)
-        content = _parsed(f"f () => ({signature.output[0]}) {{ {self.body(call)} }}")
-        signature.node.extend(content.node)
-        return signature
-
-
-def with_all_attributes(node: Context, signature: FunctionProto) -> Context:
-    """A node whose attributes are those of a signature, at their defaults where it has none."""
-    proto = type(node.proto)()
-    proto.CopyFrom(node.proto)
-    known = {*signature.attribute, *(each.name for each in signature.attribute_proto)}
-    for attribute in proto.attribute:
-        if attribute.name not in known:
-            raise UnsupportedError(
-                f"{label(proto)}: attribute '{attribute.name}' is not defined here; export the"
-                " model without it, or declare the op: satura.ops"
-            )
-    given = {attribute.name for attribute in proto.attribute}
-    proto.attribute.extend(each for each in signature.attribute_proto if each.name not in given)
-    return Context(node.build, node.values, proto, node.opset, node.operands)
+        """The function that `node` calls; errors as of `Signature.checked`, and of the body."""
+        call = Call(self.signature.checked(node), self.signature)
+        result = FunctionProto()
+        result.CopyFrom(self.signature.function)
+        del result.input[:]
+        result.input.extend(call.inputs)
+        result.node.extend(_parsed(f"f () => (y) {{ {self.body(call)} }}").node)
+        return result
 
 
 DEFINITIONS: dict[tuple[str, str], Definition] = {}
+"""Per domain and name of an op."""
 
 
-def defined(
-    signature: str, domain: str = DOMAIN, is_variadic: bool = False
-) -> Callable[[Body], Body]:
+def defined(text: str, domain: str = DOMAIN, is_variadic: bool = False) -> Callable[[Body], Body]:
     """Register a function as what makes the bodies of an op with this signature."""
 
     def register(body: Body) -> Body:
-        made = _parsed(f"{signature} {{ }}")
-        if (domain, made.name) in DEFINITIONS:
-            raise SaturaError(f"two definitions of {made.name}")
-        DEFINITIONS[domain, made.name] = Definition(made, body, is_variadic)
+        signature = Signature.of(text, is_variadic)
+        name = signature.function.name
+        if (domain, name) in DEFINITIONS:
+            raise SaturaError(f"two definitions of {name}")
+        DEFINITIONS[domain, name] = Definition(signature, body)
         return body
 
     return register
@@ -193,8 +238,11 @@ def _parsed(text: str) -> FunctionProto:
 
 
 def scalar(name: str, value: float, like: str) -> str:
-    """The statement that makes `name` a number in the element type of the tensor `like`."""
-    return f"{name}_wide = Constant <value_float = {value!r}> () {name} = CastLike ({name}_wide, {like})"
+    """The statements that make `name` a number in the element type of the tensor `like`."""
+    return f"""
+        {name}_wide = Constant <value_float = {value!r}> ()
+        {name} = CastLike ({name}_wide, {like})
+    """
 
 
 def ints(name: str, values: Sequence[int]) -> str:

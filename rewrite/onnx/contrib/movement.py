@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from satura.rewrite.onnx.contrib.definition import Call, defined, defined_as
 
-defined_as("Trilu <upper: int = 1> (X, k) => (Y) { Y = Trilu <upper: int = @upper> (X, k) }")
+defined_as("Trilu <upper: int = 1> (X, k?) => (Y) { Y = Trilu <upper: int = @upper> (X, k) }")
 defined_as("""
-    Pad <mode: string = "constant"> (data, pads, value) => (output) {
+    Pad <mode: string = "constant"> (data, pads, value?) => (output) {
         output = Pad <mode: string = @mode> (data, pads, value)
     }
 """)
 defined_as("ExpandDims (X, axis) => (Y) { wide = Cast <to = 7> (axis) Y = Unsqueeze (X, wide) }")
 defined_as("""
-    NhwcMaxPool <kernel_shape, strides, pads, dilations, auto_pad: string = "NOTSET",
-                 ceil_mode: int = 0> (x) => (y) {
+    NhwcMaxPool <kernel_shape: ints, strides?: ints, pads?: ints, dilations?: ints,
+        auto_pad: string = "NOTSET", ceil_mode: int = 0> (x) => (y) {
         first = Transpose <perm = [0, 3, 1, 2]> (x)
         pooled = MaxPool <
             kernel_shape: ints = @kernel_shape, strides: ints = @strides, pads: ints = @pads,
@@ -27,9 +27,10 @@ defined_as("""
 @defined('CDist <metric: string = "sqeuclidean"> (A, B) => (C)')
 def cdist(call: Call) -> str:
     """The distance of each row of A from each row of B, or its square."""
+    call.shape("A", 2), call.shape("B", 2)
     metric = call.text("metric")
     if metric not in ("sqeuclidean", "euclidean"):
-        raise call.undefined(f"attribute 'metric' = {metric!r}")
+        raise call.undefined_value("metric")
     return f"""
         first = Constant <value_ints = [1]> ()
         second = Constant <value_ints = [0]> ()

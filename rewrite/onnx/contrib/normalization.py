@@ -5,8 +5,13 @@ from __future__ import annotations
 from satura.rewrite.onnx.contrib.definition import Call, defined, ints
 
 
-@defined("SimplifiedLayerNormalization <axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1>"
-         " (X, scale) => (Y, inv_std_var)", domain="")  # fmt: skip
+@defined(
+    """
+    SimplifiedLayerNormalization <axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1>
+        (X, scale) => (Y, inv_std_var)
+""",
+    domain="",
+)
 def simplified_layer_normalization(call: Call) -> str:
     rank = call.rank("X")
     axes = range(call.node.axis(call.integer("axis"), rank), rank)
@@ -14,14 +19,7 @@ def simplified_layer_normalization(call: Call) -> str:
         Y = RMSNormalization <
             axis: int = @axis, epsilon: float = @epsilon, stash_type: int = @stash_type
         > (X, scale)
-        {_inverse_root("X", axes)}
-    """
-
-
-def _inverse_root(x: str, axes: range) -> str:
-    """The statements that make `inv_std_var` 1 / √(the mean of squares + epsilon)."""
-    return f"""
-        wide = Cast <to = 1> ({x})
+        wide = Cast <to = 1> (X)
         squares = Mul (wide, wide)
         {ints("axes", axes)}
         square = ReduceMean <keepdims = 1> (squares, axes)
@@ -38,8 +36,10 @@ def _sum(call: Call) -> str:
     return f"sum = Add (input, skip) input_skip_bias_sum = {added}"
 
 
-@defined("SkipLayerNormalization <epsilon: float = 1e-12> (input, skip, gamma, beta, bias)"
-         " => (output, mean, inv_std_var, input_skip_bias_sum)")  # fmt: skip
+@defined("""
+    SkipLayerNormalization <epsilon: float = 1e-12>
+        (input, skip, gamma, beta?, bias?) => (output, mean, inv_std_var, input_skip_bias_sum)
+""")
 def skip_layer_normalization(call: Call) -> str:
     return f"""
         {_sum(call)}
@@ -48,22 +48,24 @@ def skip_layer_normalization(call: Call) -> str:
     """
 
 
-@defined("SkipSimplifiedLayerNormalization <epsilon: float = 1e-12> (input, skip, gamma, bias)"
-         " => (output, mean, inv_std_var, input_skip_bias_sum)")  # fmt: skip
+@defined("""
+    SkipSimplifiedLayerNormalization <epsilon: float = 1e-12>
+        (input, skip, gamma, bias?) => (output, mean, inv_std_var, input_skip_bias_sum)
+""")
 def skip_simplified_layer_normalization(call: Call) -> str:
-    call.refuse("mean")
-    rank = call.rank("input")
+    call.refuse("mean", "inv_std_var")
     return f"""
         {_sum(call)}
         output = RMSNormalization <axis = -1, epsilon: float = @epsilon>
             (input_skip_bias_sum, gamma)
-        {_inverse_root("input_skip_bias_sum", range(rank - 1, rank))}
     """
 
 
-@defined("EmbedLayerNormalization <epsilon: float = 1e-12, mask_index_type: int = 0>"
-         " (input_ids, segment_ids, word_embedding, position_embedding, segment_embedding, gamma,"
-         " beta, mask, position_ids) => (output, mask_index, embedding_sum)")  # fmt: skip
+@defined("""
+    EmbedLayerNormalization <epsilon: float = 1e-12, mask_index_type: int = 0>
+        (input_ids, segment_ids?, word_embedding, position_embedding, segment_embedding?, gamma,
+        beta, mask?, position_ids?) => (output, mask_index, embedding_sum)
+""")
 def embed_layer_normalization(call: Call) -> str:
     """`mask_index` counts the ones of each row of the mask."""
     call.refuse("mask_index_type")
@@ -76,10 +78,13 @@ def embed_layer_normalization(call: Call) -> str:
     if call.has("position_ids"):
         places = "places = Gather (position_embedding, position_ids)"
     else:
-        places = f"""
-            length = Shape <start = 1, end = 2> (input_ids)
-            {ints("start", (0,))}
-            places = Slice (position_embedding, start, length)
+        places = """
+            length_vector = Shape <start = 1, end = 2> (input_ids)
+            length = Squeeze (length_vector)
+            zero = Constant <value = int64 {0}> ()
+            one = Constant <value = int64 {1}> ()
+            steps = Range (zero, length, one)
+            places = Gather (position_embedding, steps)
         """
     if call.has("mask"):
         counts = f"{ints('last', (1,))} mask_index = ReduceSum <keepdims = 0> (mask, last)"
@@ -99,13 +104,16 @@ def embed_layer_normalization(call: Call) -> str:
     """
 
 
-@defined("GroupNorm <groups, epsilon: float = 1e-5, activation: int = 0, channels_last: int = 1>"
-         " (X, gamma, beta) => (Y)")  # fmt: skip
+@defined("""
+    GroupNorm <groups: int, epsilon: float = 1e-5, activation: int = 0,
+        channels_last: int = 1>
+        (X, gamma, beta) => (Y)
+""")
 def group_norm(call: Call) -> str:
     """The activation 1 is x · sigmoid(x); gamma and beta may be of a wider type than X."""
     is_last, activation = call.integer("channels_last"), call.integer("activation")
     if activation not in (0, 1):
-        raise call.undefined(f"attribute 'activation' = {activation}")
+        raise call.undefined_value("activation")
     before = "Transpose <perm = [0, 3, 1, 2]>" if is_last else "Identity"
     after = "Transpose <perm = [0, 2, 3, 1]>" if is_last else "Identity"
     return f"""

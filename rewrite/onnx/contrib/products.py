@@ -41,9 +41,12 @@ _fused_matmul("TransposeMatMul", _TRANSPOSED)
 _fused_matmul("FusedMatMul", f"{_TRANSPOSED}, transBatchA: int = 0, transBatchB: int = 0")
 
 
-@defined("FusedGemm <transA: int = 0, transB: int = 0, alpha: float = 1.0, beta: float = 1.0,"
-         " activation, activation_alpha, activation_beta, activation_gamma>"
-         " (A, B, C) => (Y)")  # fmt: skip
+@defined("""
+    FusedGemm <transA: int = 0, transB: int = 0, alpha: float = 1.0, beta: float = 1.0,
+        activation?: string, activation_alpha?: float, activation_beta?: float,
+        activation_gamma?: float>
+        (A, B, C?) => (Y)
+""")
 def fused_gemm(call: Call) -> str:
     names = [each for each in ("alpha", "beta") if call.has_attribute(f"activation_{each}")]
     parameters = {each: call.number(f"activation_{each}") for each in names}
@@ -60,14 +63,16 @@ _CONV = """Conv <
     dilations: ints = @dilations, auto_pad: string = @auto_pad, group: int = @group
 >"""
 _CONV_ATTRIBUTES = (
-    'kernel_shape, strides, pads, dilations, auto_pad: string = "NOTSET", group: int = 1,'
-    " activation, activation_params"
+    "kernel_shape?: ints, strides?: ints, pads?: ints, dilations?: ints,"
+    ' auto_pad: string = "NOTSET", group: int = 1, activation?: string, activation_params?: floats'
 )
 
 
 def _activated_conv(call: Call, result: str, source: str) -> str:
     numbers = call.numbers("activation_params")
     if call.text("activation") == "Clip":
+        if len(numbers) != 2:
+            raise call.node.wrong("a Clip has two 'activation_params'")
         low, high = numbers
         return f"""
             {scalar("low", low, like="X")}
@@ -77,7 +82,7 @@ def _activated_conv(call: Call, result: str, source: str) -> str:
     return activated(call, result, source, dict(zip(("alpha", "beta"), numbers, strict=False)))
 
 
-@defined(f"FusedConv <{_CONV_ATTRIBUTES}> (X, W, B, Z) => (Y)")
+@defined(f"FusedConv <{_CONV_ATTRIBUTES}> (X, W, B?, Z?) => (Y)")
 def fused_conv(call: Call) -> str:
     """The activation of the convolution plus Z."""
     return f"""
@@ -87,7 +92,7 @@ def fused_conv(call: Call) -> str:
     """
 
 
-@defined(f"NhwcFusedConv <{_CONV_ATTRIBUTES}> (X, W, B, Z) => (Y)")
+@defined(f"NhwcFusedConv <{_CONV_ATTRIBUTES}> (X, W, B?, Z?) => (Y)")
 def nhwc_fused_conv(call: Call) -> str:
     return f"""
         {to_channels_first(call, "first", "X")}
@@ -98,8 +103,11 @@ def nhwc_fused_conv(call: Call) -> str:
     """
 
 
-@defined("MatMulNBits <K, N, bits: int = 4, block_size, accuracy_level: int = 0,"
-         " weight_prepacked: int = 0> (A, B, scales, zero_points, g_idx, bias) => (Y)")  # fmt: skip
+@defined("""
+    MatMulNBits <K: int, N: int, bits: int = 4, block_size: int, accuracy_level: int = 0,
+        weight_prepacked: int = 0>
+        (A, B, scales, zero_points?, g_idx?, bias?) => (Y)
+""")
 def matmul_n_bits(call: Call) -> str:
     """A times the transposed weights, of which `block_size` in a row have a scale and zero point.
 
@@ -109,7 +117,9 @@ def matmul_n_bits(call: Call) -> str:
     depth, columns = call.integer("K"), call.integer("N")
     bits, size = call.integer("bits"), call.integer("block_size")
     if bits not in (2, 4, 8):
-        raise call.undefined(f"attribute 'bits' = {bits}")
+        raise call.undefined_value("bits")
+    if min(depth, columns, size) < 1:
+        raise call.node.wrong("attributes 'K', 'N' and 'block_size' must be at least 1")
     blocks = -(-depth // size)
     middle = 2 ** (bits - 1)
     if not call.has("zero_points"):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from satura.rewrite.onnx.contrib.definition import Call, defined, ints, perm
+from satura.rewrite.onnx.contrib.definition import Call, defined, defined_as, ints, perm
 
-_UNARY = "(X, X_scale, X_zero_point, Y_scale, Y_zero_point) => (Y)"
-_BINARY = "(A, A_scale, A_zero_point, B, B_scale, B_zero_point, C_scale, C_zero_point) => (C)"
+_UNARY = "(X, X_scale, X_zero_point?, Y_scale, Y_zero_point?) => (Y)"
+_BINARY = "(A, A_scale, A_zero_point?, B, B_scale, B_zero_point?, C_scale, C_zero_point?) => (C)"
 
 
 def dequantized(name: str, source: str) -> str:
@@ -48,7 +48,19 @@ _unary("QLinearSigmoid", "y = Sigmoid (x)")
 _unary("QLinearLeakyRelu <alpha: float = 0.01>", "y = LeakyRelu <alpha: float = @alpha> (x)")
 
 
-@defined(f"QLinearSoftmax <axis: int = -1, opset> {_UNARY}")
+defined_as("""
+    QuantizeLinear <axis: int = 1> (X, Y_scale, Y_zero_point?) => (Y) {
+        Y = QuantizeLinear <axis: int = @axis> (X, Y_scale, Y_zero_point)
+    }
+""")
+defined_as("""
+    DequantizeLinear <axis: int = 1> (X, X_scale, X_zero_point?) => (Y) {
+        Y = DequantizeLinear <axis: int = @axis> (X, X_scale, X_zero_point)
+    }
+""")
+
+
+@defined(f"QLinearSoftmax <axis: int = -1, opset: int> {_UNARY}")
 def softmax(call: Call) -> str:
     """Before opset 13 the axes from `axis` on are one."""
     is_flat = call.integer("opset") < 13
@@ -69,8 +81,11 @@ def softmax(call: Call) -> str:
     """
 
 
-@defined("QLinearWhere (condition, X, X_scale, X_zero_point, Y, Y_scale, Y_zero_point, Z_scale,"
-         " Z_zero_point) => (Z)")  # fmt: skip
+@defined("""
+    QLinearWhere
+        (condition, X, X_scale, X_zero_point, Y, Y_scale, Y_zero_point, Z_scale, Z_zero_point)
+        => (Z)
+""")
 def where(call: Call) -> str:
     return f"""
         {dequantized("x", "X")}
@@ -80,10 +95,10 @@ def where(call: Call) -> str:
     """
 
 
-@defined("QLinearConcat <axis> (Y_scale, Y_zero_point, inputs) => (Y)", is_variadic=True)
+@defined("QLinearConcat <axis: int> (Y_scale, Y_zero_point, inputs) => (Y)", is_variadic=True)
 def concat(call: Call) -> str:
     """The inputs are triples: a tensor, its scale and its zero point."""
-    names = [name for name in call.signature.input if name.startswith("inputs")]
+    names = call.inputs[2:]
     if not names or len(names) % 3:
         raise call.node.wrong("its inputs are not triples of a tensor, a scale and a zero point")
     parts = [names[at : at + 3] for at in range(0, len(names), 3)]
@@ -95,8 +110,10 @@ def concat(call: Call) -> str:
     """
 
 
-@defined("QLinearGlobalAveragePool <channels_last: int = 0> (X, X_scale, X_zero_point, Y_scale,"
-         " Y_zero_point) => (Y)")  # fmt: skip
+@defined("""
+    QLinearGlobalAveragePool <channels_last: int = 0>
+        (X, X_scale, X_zero_point, Y_scale, Y_zero_point) => (Y)
+""")
 def global_average_pool(call: Call) -> str:
     rank = call.rank("X")
     axes = range(1, rank - 1) if call.integer("channels_last") else range(2, rank)
@@ -120,9 +137,12 @@ def to_channels_last(call: Call, result: str, source: str) -> str:
     return f"{result} = Transpose <{perm((0, *range(2, rank), 1))}> ({source})"
 
 
-@defined("QLinearAveragePool <kernel_shape, strides, pads, auto_pad: string = \"NOTSET\","
-         " ceil_mode: int = 0, count_include_pad: int = 0, channels_last: int = 0>"
-         f" {_UNARY}")  # fmt: skip
+@defined(f"""
+    QLinearAveragePool <kernel_shape: ints, strides?: ints, pads?: ints,
+        auto_pad: string = "NOTSET", ceil_mode: int = 0, count_include_pad: int = 0,
+        channels_last: int = 0>
+        {_UNARY}
+""")
 def average_pool(call: Call) -> str:
     pool = """AveragePool <
         kernel_shape: ints = @kernel_shape, strides: ints = @strides, pads: ints = @pads,
@@ -141,9 +161,11 @@ def average_pool(call: Call) -> str:
     """
 
 
-@defined("QLinearConv <kernel_shape, strides, pads, dilations, auto_pad: string = \"NOTSET\","
-         " group: int = 1, channels_last: int = 0> (X, x_scale, x_zero_point, W, w_scale,"
-         " w_zero_point, y_scale, y_zero_point, B) => (Y)")  # fmt: skip
+@defined("""
+    QLinearConv <kernel_shape?: ints, strides?: ints, pads?: ints, dilations?: ints,
+        auto_pad: string = "NOTSET", group: int = 1, channels_last: int = 0>
+        (X, x_scale, x_zero_point, W, w_scale, w_zero_point, y_scale, y_zero_point, B?) => (Y)
+""")
 def conv(call: Call) -> str:
     is_last = call.integer("channels_last")
     before = to_channels_first(call, "x", "X") if is_last else "x = Identity (X)"
@@ -158,8 +180,10 @@ def conv(call: Call) -> str:
     """
 
 
-@defined("QGemm <transA: int = 0, transB: int = 0, alpha: float = 1.0> (A, a_scale, a_zero_point,"
-         " B, b_scale, b_zero_point, C, Y_scale, Y_zero_point) => (Y)")  # fmt: skip
+@defined("""
+    QGemm <transA: int = 0, transB: int = 0, alpha: float = 1.0>
+        (A, a_scale, a_zero_point, B, b_scale, b_zero_point, C?, Y_scale?, Y_zero_point?) => (Y)
+""")
 def gemm(call: Call) -> str:
     """The bias is of i32, in steps of alpha · a_scale · b_scale."""
     last = f"""
@@ -186,17 +210,7 @@ def transposed(result: str, source: str, is_transposed: int) -> str:
     return f"{result} = {'Transpose <perm = [1, 0]>' if is_transposed else 'Identity'} ({source})"
 
 
-@defined("QuantizeLinear <axis: int = 1> (X, Y_scale, Y_zero_point) => (Y)")
-def quantize_linear(call: Call) -> str:
-    return "Y = QuantizeLinear <axis: int = @axis> (X, Y_scale, Y_zero_point)"
-
-
-@defined("DequantizeLinear <axis: int = 1> (X, X_scale, X_zero_point) => (Y)")
-def dequantize_linear(call: Call) -> str:
-    return "Y = DequantizeLinear <axis: int = @axis> (X, X_scale, X_zero_point)"
-
-
-@defined("DynamicQuantizeMatMul (A, B, b_scale, b_zero_point, bias) => (Y)")
+@defined("DynamicQuantizeMatMul (A, B, b_scale, b_zero_point?, bias?) => (Y)")
 def dynamic_quantize_matmul(call: Call) -> str:
     return f"""
         a, a_scale, a_zero_point = DynamicQuantizeLinear (A)
@@ -204,7 +218,9 @@ def dynamic_quantize_matmul(call: Call) -> str:
     """
 
 
-@defined("MatMulIntegerToFloat (A, B, a_scale, b_scale, a_zero_point, b_zero_point, bias) => (Y)")
+@defined(
+    "MatMulIntegerToFloat (A, B, a_scale, b_scale, a_zero_point?, b_zero_point?, bias?) => (Y)"
+)
 def matmul_integer_to_float(call: Call) -> str:
     return _product_in_floats(call, "A")
 

@@ -11,21 +11,23 @@ from satura.rewrite.onnx.contrib.attention import (
     size_of_heads,
 )
 from satura.rewrite.onnx.contrib.definition import Call, defined, ints, scalar
-from satura.rewrite.types.dims import static
 
 
-@defined("RotaryEmbedding <num_heads: int = 0, rotary_embedding_dim: int = 0, interleaved: int = 0,"
-         " is_packed_batching: int = 0, scale: float = 1.0>"
-         " (input, position_ids, cos_cache, sin_cache) => (output)")  # fmt: skip
+@defined("""
+    RotaryEmbedding <num_heads: int = 0, rotary_embedding_dim: int = 0,
+        interleaved: int = 0, is_packed_batching: int = 0, scale: float = 1.0>
+        (input, position_ids, cos_cache, sin_cache) => (output)
+""")
 def rotary_embedding(call: Call) -> str:
     """A single position is that of the first of each row, and the others follow."""
     call.refuse("is_packed_batching")
+    call.shape("input", 3, 4)
     if call.number("scale") != 1:
-        raise call.undefined(f"attribute 'scale' = {call.number('scale')}")
+        raise call.undefined_value("scale")
     heads = call.integer("num_heads")
     if call.rank("input") == 3 and not heads:
-        half = 2 * static(call.shape("cos_cache")[1])
-        heads = size_of_heads(call, call.shape("input")[2], half)
+        size = 2 * call.size("cos_cache", 1, 2)
+        heads = size_of_heads(call, call.size("input", 2), size)
     if call.rank("position_ids") == 2:
         places = "places = Identity (position_ids)"
     else:
@@ -49,32 +51,40 @@ def rotary_embedding(call: Call) -> str:
     """
 
 
-@defined("GroupQueryAttention <num_heads, kv_num_heads, scale, softcap: float = 0.0,"
-         " local_window_size: int = -1, do_rotary: int = 0, rotary_interleaved: int = 0,"
-         " smooth_softmax: int = 0, causal: int = 1, qk_output: int = 0,"
-         " sliding_window_cache: int = 0, kv_cache_bit_width: int = 0,"
-         ' k_quant_type: string = "NONE", v_quant_type: string = "NONE">'
-         " (query, key, value, past_key, past_value, seqlens_k, total_sequence_length, cos_cache,"
-         " sin_cache, position_ids, attention_bias, head_sink, k_scale, v_scale, q_norm_weight,"
-         " k_norm_weight, query_seqlens)"
-         " => (output, present_key, present_value, output_qk)")  # fmt: skip
+@defined("""
+    GroupQueryAttention <num_heads: int, kv_num_heads: int, scale?: float,
+        softcap: float = 0.0, local_window_size: int = -1, do_rotary: int = 0,
+        rotary_interleaved: int = 0, smooth_softmax: int = -1, causal: int = 1,
+        qk_output: int = 0, sliding_window_cache: int = 0, kv_cache_bit_width: int = 0,
+        k_quant_type: string = "NONE", v_quant_type: string = "NONE",
+        q_norm_epsilon?: float, k_norm_epsilon?: float, qk_norm_epsilon?: float>
+        (query, key?, value?, past_key?, past_value?, seqlens_k, total_sequence_length,
+        cos_cache?, sin_cache?, position_ids?, attention_bias?, head_sink?, k_scale?, v_scale?,
+        q_norm_weight?, k_norm_weight?, query_seqlens?) => (output, present_key, present_value,
+         output_qk)
+""")
 def group_query_attention(call: Call) -> str:
     """Several heads of queries have the same keys and values, which are appended to the past.
 
     Of its rows `seqlens_k` has the number of keys, less one; what is behind them is not read.
     """
     call.refuse(
-        "smooth_softmax", "qk_output", "sliding_window_cache", "kv_cache_bit_width", "head_sink",
+        "qk_output", "sliding_window_cache", "kv_cache_bit_width", "head_sink",
         "k_scale", "v_scale", "q_norm_weight", "k_norm_weight", "query_seqlens", "output_qk",
     )  # fmt: skip
+    if call.integer("smooth_softmax") > 0:
+        raise call.undefined_value("smooth_softmax")
+    for name in ("k_quant_type", "v_quant_type"):
+        if call.text(name) != "NONE":
+            raise call.undefined_value(name)
     if not call.integer("causal"):
-        raise call.undefined("attribute 'causal' = 0")
+        raise call.undefined_value("causal")
     heads, shared = call.integer("num_heads"), call.integer("kv_num_heads")
     if shared < 1 or heads % shared:
         raise call.node.wrong(f"{heads} heads cannot share {shared} of keys and values")
     is_packed = not call.has("key")
     every = heads + 2 * shared if is_packed else heads
-    size = size_of_heads(call, call.shape("query")[2], every)
+    size = size_of_heads(call, call.size("query", 2, 3), every)
     if is_packed:
         parts = f"""
             {ints("widths", (heads * size, shared * size, shared * size))}
