@@ -7,7 +7,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from tests.contrib_cases import F32, I32, I64, Array, Attributes, Case, f32s, opened
+from tests.contrib_cases import (
+    F32,
+    I32,
+    I64,
+    S8,
+    U8,
+    Array,
+    Attributes,
+    Case,
+    f32s,
+    number,
+    octets,
+    opened,
+)
 
 B, S, N, H = 2, 5, 2, 4
 D = N * H
@@ -54,6 +67,17 @@ def attention() -> Iterator[Case]:
     for attributes, mask in (({}, None), ({"unidirectional": 1}, None), ({}, longer)):
         yield Case("Attention", [x, w, b, mask, past], {**heads, **attributes}, ("y", "p"))
     yield Case("Attention", [x, w, b], heads, ("y", "p"))
+    step = [number(0.02), number(0.01)]
+    quantised = [octets(1, B, S, 6), octets(2, 6, 3 * D, dtype=S8), b]
+    columns = [number(0.02), np.linspace(0.01, 0.02, 3 * D, dtype=F32)]
+    zeros = [number(131, U8), number(2, S8)]
+    for attributes, rest in (
+        ({}, step), ({}, [*step, rows, *zeros]), ({}, [*columns, None, *zeros]),
+        ({"unidirectional": 1}, [*step, None, *zeros, past]),
+    ):  # fmt: skip
+        outputs = ("y", "p") if len(rest) > 5 else ("y",)
+        case = Case("QAttention", [*quantised, *rest], {**heads, **attributes}, outputs)
+        yield replace(case, constant=(1, 2, 3, 4, 6, 7))
     wide = [x, f32s(2, 6, 2 * D + 2 * D), f32s(3, 4 * D)]
     yield Case("Attention", wide, {**heads, "qkv_hidden_sizes": [D, D, 2 * D]}, constant=(1, 2))
 

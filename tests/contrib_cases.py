@@ -149,36 +149,12 @@ def fused() -> Iterator[Case]:
     last = np.ascontiguousarray(image.transpose(0, 2, 3, 1))
     yield Case("NhwcFusedConv", [last, weights, f32s(3, 8)], {"activation": "Relu"},
                oracle=_nhwc_conv)  # fmt: skip
-    yield from narrow_weights()
 
 
 def _nhwc_conv(x: Array, weights: Array, bias: Array) -> Array:
     patches = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))
     result = np.einsum("nhwcij,ocij->nhwo", patches, weights)
     return np.asarray(np.maximum(result + bias, 0))
-
-
-def narrow_weights() -> Iterator[Case]:
-    for bits, size, depth, columns in (
-        (4, 32, 64, 5),
-        (4, 16, 50, 6),
-        (8, 32, 64, 5),
-        (4, 32, 96, 8),
-    ):
-        blocks = -(-depth // size)
-        weights = octets(1, columns, blocks, size * bits // 8)
-        scales = np.abs(f32s(2, columns, blocks)).astype(F32) / 8
-        zeros = octets(3, columns, -(-blocks * bits // 8))
-        attributes = {"K": depth, "N": columns, "bits": bits, "block_size": size}
-        for inputs in (
-            [f32s(4, 2, 3, depth), weights, scales],
-            [f32s(4, 3, depth), weights, scales, zeros],
-            [f32s(4, 3, depth), weights, scales.ravel(), zeros.ravel()],
-            [f32s(4, 3, depth), weights, scales, zeros, None, f32s(5, columns)],
-        ):
-            case = Case("MatMulNBits", inputs, attributes, constant=range(1, 6), tolerance=1e-4)
-            yield case
-            yield opened(case, n=[(0, 0)])
 
 
 def normalised() -> Iterator[Case]:

@@ -10,6 +10,7 @@ import numpy as np
 from tests.contrib_cases import (
     F32,
     I32,
+    I64,
     S8,
     U8,
     Array,
@@ -73,6 +74,8 @@ def quantised() -> Iterator[Case]:
             yield opened(case, n=[(0, 0)])
     yield from quantised_products()
     yield from conversions()
+    yield from narrow_weights()
+    yield from embeddings()
 
 
 def quantised_products() -> Iterator[Case]:
@@ -128,3 +131,53 @@ def conversions() -> Iterator[Case]:
         yield opened(Case("DequantizeLinear", [q, number(0.1), zeros[0]]), n=[(0, 2)])
     yield Case("DequantizeLinear", [octets(1, 5), number(0.1), None])
     yield Case("DequantizeLinear", [octets(1, 5, dtype=I32), number(0.1), None])
+
+
+def narrow_weights() -> Iterator[Case]:
+    for bits, size, depth, columns in (
+        (4, 32, 64, 5),
+        (4, 16, 50, 6),
+        (8, 32, 64, 5),
+        (4, 32, 96, 8),
+    ):
+        blocks = -(-depth // size)
+        weights = octets(1, columns, blocks, size * bits // 8)
+        scales = np.abs(f32s(2, columns, blocks)).astype(F32) / 8
+        zeros = octets(3, columns, -(-blocks * bits // 8))
+        attributes = {"K": depth, "N": columns, "bits": bits, "block_size": size}
+        for inputs in (
+            [f32s(4, 2, 3, depth), weights, scales],
+            [f32s(4, 3, depth), weights, scales, zeros],
+            [f32s(4, 3, depth), weights, scales.ravel(), zeros.ravel()],
+            [f32s(4, 3, depth), weights, scales, zeros, None, f32s(5, columns)],
+        ):
+            case = Case("MatMulNBits", inputs, attributes, constant=range(1, 6), tolerance=1e-4)
+            yield case
+            yield opened(case, n=[(0, 0)])
+    ids = np.array([[1, 4, 0], [2, 2, 5]], I64)
+    scales = np.abs(f32s(2, 6, 4)) / 8
+    packed, zeros = octets(1, 6, 32), octets(3, 6, 2)
+    attributes = {"block_size": 16, "gather_axis": 0, "quantize_axis": 1}
+    for given in (
+        [packed, ids, scales],
+        [packed, ids[0], scales],
+        [packed[:, :24].copy(), ids, scales[:, :3].copy(), zeros],
+    ):
+        case = Case("GatherBlockQuantized", given, attributes, constant=(0, 2, 3))
+        yield case
+        yield opened(case, n=[(1, 0)])
+
+
+def embeddings() -> Iterator[Case]:
+    ids = np.array([[1, 4, 0], [2, 2, 5]], I32)
+    tables = [octets(1, 6, 8), octets(2, 4, 8), octets(3, 2, 8), octets(4, 8), octets(5, 8)]
+    scales = [number(0.01 + at / 300) for at in range(5)]
+    zeros = [number(120 + at, U8) for at in range(5)]
+    mask = np.array([[1, 1, 0], [1, 1, 1]], I32)
+    given = [ids, ids % 2, *tables, mask, *scales, *zeros]
+    without = [None if at in (1, 4, 10, 15) else each for at, each in enumerate(given)]
+    for inputs in (given, without):
+        case = Case("QEmbedLayerNormalization", inputs, {"epsilon": 1e-3}, ("y", "m"), range(2, 7))
+        case = replace(case, tolerance=1e-4)
+        yield case
+        yield opened(case, n=[(at, 1) for at in (0, 1, 7) if inputs[at] is not None])

@@ -11,10 +11,12 @@ from unittest.mock import patch
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import FunctionProto, TensorProto, helper, numpy_helper, parser
 
 import satura
+from benchmarks.models import QUANTIZED, TINY, build, example_inputs
 from satura.errors import ModelError, SaturaError, UnsupportedError
 from satura.ops import TensorType, local_ops, op
 from satura.rewrite.onnx.contrib.definition import DOMAIN, Definition
@@ -31,6 +33,7 @@ from tests.tiers import deep_but
 
 CASES = [*chain(quantised(), fused(), normalised(), moved(), attended())]
 NAMES = sorted(name for _, name in DEFINITIONS)
+OPTIMISED = [name for name in TINY if name not in ("tiny_rope", "tiny_esrgan")]
 MOST_TIES = 0.02  # of the elements of a quantised result
 
 
@@ -96,11 +99,18 @@ def test_a_compiled_model_has_their_numbers(name: str, tmp_path: Path) -> None:
 
 COMMUTE = ("Add", "Mul", "And", "BitwiseAnd", "Equal", "Min")
 CHANGE_NO_VALUES = ("Constant", "Identity", "Cast", "CastLike", "Squeeze", "Unsqueeze", "Shape")
+
+
+def _bits(*names: str) -> list[str]:
+    """Nothing is above the last bits of a byte, and the first are moved by nothing."""
+    return [f"{name}_{what}" for name in names for what in ("shifted0", "masked4")]
+
+
 EQUIVALENT = {
     "CDist": {"difference"},  # it is squared
     "GroupQueryAttention": {"key_skipped", "value_skipped"},  # of one query, as onnxruntime wants
-    # Nothing is left above the last bits, and the first are not moved.
-    "MatMulNBits": {f"{of}_{what}" for of in "qz" for what in ("shifted0", "masked4", "masked0")},
+    "GatherBlockQuantized": {*_bits("q", "z_all"), "z"},  # of zero points the last is not read
+    "MatMulNBits": {*_bits("q", "z")},
 }
 
 
@@ -348,3 +358,21 @@ def test_a_quantised_model_is_summed_as_octets() -> None:
     (wanted,) = run(model, {"x": x})
     apart = np.abs(compiled(x) - wanted)
     assert apart.max() <= 1.01 * 0.113 and np.mean(apart > 1e-4) <= MOST_TIES
+
+
+@pytest.mark.parametrize("name", deep_but(["tiny_segformer"], OPTIMISED))
+def test_a_model_that_onnxruntime_optimised_has_its_numbers(name: str, tmp_path: Path) -> None:
+    model = build(name)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = str(tmp_path / "optimised.onnx")
+    options.log_severity_level = 4  # it warns that such a model is its own
+    theirs = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    program = load(tmp_path / "optimised.onnx")
+    optimised = onnx.load(tmp_path / "optimised.onnx")
+    assert any(each.domain == DOMAIN for each in optimised.graph.node)
+    arguments = example_inputs(model)
+    found = interpret(program, arguments)
+    for output, wanted in zip(theirs.get_outputs(), theirs.run(None, arguments), strict=True):
+        apart = np.abs(np.float64(found[output.name]) - np.float64(wanted))
+        assert apart.max() <= (0.02 if name in QUANTIZED else 1e-4)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from satura.rewrite.onnx.contrib.definition import Call, defined, ints, scalar
 from satura.rewrite.types.dims import Dim
 
 LEAST = -3.4028234663852886e38
 
 
-def attended(call: Call, like: str, size: int, masked: str) -> str:
+def attended(call: Call, size: int, masked: str) -> str:
     """The statements that make `output` of q, k and v, whose heads have this size.
 
     Those of `masked` make this of `scores`.
@@ -17,7 +19,7 @@ def attended(call: Call, like: str, size: int, masked: str) -> str:
     return f"""
         keys = Transpose <perm = [0, 1, 3, 2]> (k)
         products = MatMul (q, keys)
-        {scalar("scale", scale or size**-0.5, like=like)}
+        {scalar("scale", scale or size**-0.5, like="products")}
         scores = Mul (products, scale)
         {masked}
         shares = Softmax <axis = -1> (masked)
@@ -28,16 +30,16 @@ def attended(call: Call, like: str, size: int, masked: str) -> str:
     """
 
 
-def _masked(call: Call, like: str, mask: str) -> str:
+def _masked(call: Call, mask: str, batch: Dim) -> str:
     """The statements that make `masked` of `scores`: by a mask, a bias, and what is later.
 
     What the mask leaves out is moved by `mask_filter_value`, and what is later is the least float.
     """
     lines, last = [ZERO_AND_ONE, PLACES], "scores"
     if call.has(mask):
-        lines += [_kept(call, mask, call.shape(like)[0]), f"""
-            {scalar("left_out", call.number("mask_filter_value"), like=like)}
-            {scalar("nothing", 0.0, like=like)}
+        lines += [_kept(call, mask, batch), f"""
+            {scalar("left_out", call.number("mask_filter_value"), like="scores")}
+            {scalar("nothing", 0.0, like="scores")}
             mask_bias = Where (kept, nothing, left_out)
             scores_masked = Add ({last}, mask_bias)
         """]  # fmt: skip
@@ -48,7 +50,7 @@ def _masked(call: Call, like: str, mask: str) -> str:
     if call.integer("unidirectional"):
         lines.append(f"""
             {_LENGTHS}
-            {scalar("least", LEAST, like=like)}
+            {scalar("least", LEAST, like="scores")}
             scores_so_far = Where (is_so_far, {last}, least)
         """)
         last = "scores_so_far"
@@ -132,19 +134,39 @@ def size_of_heads(call: Call, hidden: int, heads: int) -> int:
          (output, present)
 """)
 def attention(call: Call) -> str:
-    """Queries, keys and values are columns of one product; `present` are keys and values, stacked
-    behind those of `past`."""
     call.refuse(
         "do_rotary", "rotary_embedding_dim", "past_present_share_buffer", "past_sequence_length"
     )
+    sizes = call.integers("qkv_hidden_sizes")
+    return _of_product(call, "product = MatMul (input, weights)", "weights", sizes)
+
+
+@defined("""
+    QAttention <num_heads: int, unidirectional: int = 0, mask_filter_value: float = -10000.0,
+        scale?: float, do_rotary: int = 0, past_present_share_buffer: int = 0>
+        (input, weight, bias, input_scale, weight_scale, mask_index?, input_zero_point?,
+        weight_zero_point?, past?) => (output, present)
+""")
+def quantized_attention(call: Call) -> str:
+    call.refuse("do_rotary", "past_present_share_buffer")
+    product = """
+        steps = MatMulInteger (input, weight, input_zero_point, weight_zero_point)
+        steps_wide = CastLike (steps, input_scale)
+        step = Mul (input_scale, weight_scale)
+        product = Mul (steps_wide, step)
+    """
+    return _of_product(call, product, "weight", ())
+
+
+def _of_product(call: Call, product: str, weights: str, sizes: Sequence[int]) -> str:
+    """The body where queries, keys and values are columns of one product, of such sizes.
+
+    What is `present` are keys and values, stacked behind those of `past`.
+    """
     heads = call.integer("num_heads")
     call.shape("input", 3)
-    columns = call.size("weights", 1, 2)
-    sizes = (
-        call.integers("qkv_hidden_sizes")
-        if call.has_attribute("qkv_hidden_sizes")
-        else (columns // 3,) * 3
-    )
+    columns = call.size(weights, 1, 2)
+    sizes = sizes or (columns // 3,) * 3
     if len(sizes) != 3 or sum(sizes) != columns:
         raise call.node.wrong(f"{columns} columns of weights are not queries, keys and values")
     own = [size_of_heads(call, each, heads) for each in sizes]
@@ -165,7 +187,7 @@ def attention(call: Call) -> str:
             present = Concat <axis = 0> (k_outer, v_outer)
         """
     return f"""
-        product = MatMul (input, weights)
+        {product}
         {"all = Add (product, bias)" if call.has("bias") else "all = Identity (product)"}
         {ints("widths", sizes)}
         q_flat, key_new_flat, value_new_flat = Split <axis = -1> (all, widths)
@@ -173,7 +195,7 @@ def attention(call: Call) -> str:
         {past}
         {_joined(call, "past")}
         {present}
-        {attended(call, "input", own[0], _masked(call, "input", "mask_index"))}
+        {attended(call, own[0], _masked(call, "mask_index", call.shape("input")[0]))}
     """
 
 
@@ -210,7 +232,7 @@ def multi_head_attention(call: Call) -> str:
         {_joined(call, "past_key")}
         present_key = Identity (k)
         present_value = Identity (v)
-        {attended(call, "query", size, _masked(call, "query", "key_padding_mask"))}
+        {attended(call, size, _masked(call, "key_padding_mask", call.shape("query")[0]))}
     """
 
 

@@ -67,8 +67,33 @@ def skip_simplified_layer_normalization(call: Call) -> str:
         beta, mask?, position_ids?) => (output, mask_index, embedding_sum)
 """)
 def embed_layer_normalization(call: Call) -> str:
-    """`mask_index` counts the ones of each row of the mask."""
     call.refuse("mask_index_type")
+    return _embedded(call, "output", "mask_index")
+
+
+_EMBEDDINGS = ("word_embedding", "position_embedding", "segment_embedding", "gamma", "beta")
+
+
+@defined("""
+    QEmbedLayerNormalization <epsilon: float = 1e-12>
+        (input_ids, segment_ids?, word_embedding_quant, position_embedding_quant,
+        segment_embedding_quant?, gamma_quant, beta_quant, mask?, word_embedding_scale,
+        position_embedding_scale, segment_embedding_scale?, gamma_scale, beta_scale,
+        word_embedding_zero_point, position_embedding_zero_point,
+        segment_embedding_zero_point?, gamma_zero_point, beta_zero_point)
+        => (layernorm_out, mask_index_out)
+""")
+def quantized_embed_layer_normalization(call: Call) -> str:
+    names = [name for name in _EMBEDDINGS if call.has(f"{name}_quant")]
+    dequantized = [
+        f"{name} = DequantizeLinear ({name}_quant, {name}_scale, {name}_zero_point)"
+        for name in names
+    ]
+    return f"{' '.join(dequantized)} {_embedded(call, 'layernorm_out', 'mask_index_out')}"
+
+
+def _embedded(call: Call, output: str, mask_index: str) -> str:
+    """The statements that make `output`, and `mask_index`, which counts the ones of each row."""
     segments = "embedding_sum = Identity (placed)"
     if call.has("segment_ids"):
         segments = """
@@ -87,18 +112,18 @@ def embed_layer_normalization(call: Call) -> str:
             places = Gather (position_embedding, steps)
         """
     if call.has("mask"):
-        counts = f"{ints('last', (1,))} mask_index = ReduceSum <keepdims = 0> (mask, last)"
+        counts = f"{ints('last', (1,))} {mask_index} = ReduceSum <keepdims = 0> (mask, last)"
     else:
-        counts = """
+        counts = f"""
             batch = Shape <start = 0, end = 1> (input_ids)
-            mask_index = ConstantOfShape <value = int32[1] {0}> (batch)
+            {mask_index} = ConstantOfShape <value = int32[1] {{0}}> (batch)
         """
     return f"""
         words = Gather (word_embedding, input_ids)
         {places}
         placed = Add (words, places)
         {segments}
-        output = LayerNormalization <axis = -1, epsilon: float = @epsilon>
+        {output} = LayerNormalization <axis = -1, epsilon: float = @epsilon>
             (embedding_sum, gamma, beta)
         {counts}
     """

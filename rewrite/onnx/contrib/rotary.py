@@ -108,7 +108,7 @@ def group_query_attention(call: Call) -> str:
         {_appended(call, "value")}
         {_repeated("k", "present_key", heads, shared, size)}
         {_repeated("v", "present_value", heads, shared, size)}
-        {attended(call, "query", size, _masked(call))}
+        {attended(call, size, _masked(call))}
     """
 
 
@@ -198,7 +198,7 @@ def _masked(call: Call) -> str:
     lines, last = [], "scores"
     if call.number("softcap"):
         lines.append(f"""
-            {scalar("cap", call.number("softcap"), like="query")}
+            {scalar("cap", call.number("softcap"), like="scores")}
             capped_less = Div (scores, cap)
             capped_tanh = Tanh (capped_less)
             scores_capped = Mul (capped_tanh, cap)
@@ -224,6 +224,6 @@ def _masked(call: Call) -> str:
         own = Unsqueeze (place, own_axes)
         is_so_far = LessOrEqual (places, own)
         {inside}
-        {scalar("least", LEAST, like="query")}
+        {scalar("least", LEAST, like="scores")}
         masked = Where (kept, {last}, least)
     """

@@ -3,6 +3,7 @@
 from satura.rewrite.onnx.contrib import (  # noqa: F401  # imported for what they register
     activations,
     attention,
+    blocks,
     movement,
     normalization,
     products,
