@@ -186,11 +186,14 @@ def shared() -> Iterator[Case]:
         turned = rotation if "do_rotary" in attributes else []
         whole = [x[:1] for x in (q, k, v, *past)]
         inputs = [*whole, np.array([6], I32), np.array(7, I32), *turned]
-        yield Case("GroupQueryAttention", inputs, {**heads, **attributes}, outputs)
+        case = Case("GroupQueryAttention", inputs, {**heads, **attributes}, outputs)
+        yield case
+        yield replace(case, constant=(6,))
         one = [x[:, :1] for x in (q, k, v)]
         inputs = [*one, *past, np.array([4, 4], I32), np.array(5, I32), *turned]
         case = Case("GroupQueryAttention", inputs, {**heads, **attributes}, outputs)
         yield case
+        yield replace(case, constant=(6,))
         yield opened(case, past=[(3, 2), (4, 2)], batch=[(at, 0) for at in range(6)])
         fewer = [*inputs[:5], np.array([2, 4], I32), *inputs[6:]]
         # What is behind the keys of a row is not defined.

@@ -17,7 +17,7 @@ from onnx import FunctionProto, TensorProto, helper, numpy_helper, parser
 
 import satura
 from benchmarks.models import QUANTIZED, TINY, build, example_inputs
-from satura.errors import ModelError, SaturaError, UnsupportedError
+from satura.errors import CallError, ModelError, SaturaError, UnsupportedError
 from satura.ops import TensorType, local_ops, op
 from satura.rewrite.onnx.contrib.definition import DOMAIN, Definition
 from satura.rewrite.onnx.contrib.table import DEFINITIONS
@@ -108,7 +108,7 @@ def _bits(*names: str) -> list[str]:
 
 EQUIVALENT = {
     "CDist": {"difference"},  # it is squared
-    "GroupQueryAttention": {"key_skipped", "value_skipped"},  # of one query, as onnxruntime wants
+    "GroupQueryAttention": {"key_all", "value_all"},  # refuses other lengths
     "GatherBlockQuantized": {*_bits("q", "z_all"), "z"},  # of zero points the last is not read
     "MatMulNBits": {*_bits("q", "z")},
 }
@@ -263,6 +263,44 @@ def test_an_op_of_the_user_goes_before() -> None:
         case = Case("BiasGelu", [a, b])
         found = satura.interpret(case.model, case.arguments)["y"]
     np.testing.assert_array_equal(found, a - b)
+
+
+GROWING = f"""
+    <ir_version: 8, opset_import: ["" : 18, "{DOMAIN}" : 1]>
+    g (float[b, s, 64] q, float[b, s, 32] k, float[b, s, 32] v, float[b, 2, p, 16] past_k,
+       float[b, 2, p, 16] past_v, int64[b, t] mask)
+    => (float[b, s, 64] y, float[b, 2, t, 16] present_k, float[b, 2, t, 16] present_v) {{
+        last = Constant <value = int64[1] {{1}}> ()
+        one = Constant <value = int64 {{1}}> ()
+        counts = ReduceSum <keepdims = 0> (mask, last)
+        less = Sub (counts, one)
+        lengths = Cast <to = 6> (less)
+        shape = Shape (mask)
+        total_wide = Gather (shape, one)
+        total = Cast <to = 6> (total_wide)
+        y, present_k, present_v = {DOMAIN}.GroupQueryAttention <num_heads = 4, kv_num_heads = 2>
+            (q, k, v, past_k, past_v, lengths, total)
+    }}
+"""
+
+
+def test_a_growing_past_has_one_program() -> None:
+    """The length of a mask is that of the past and of what is new."""
+    model = parser.parse_model(GROWING)
+    program = load(model)
+    for batch, length, past in ((1, 1, 7), (2, 1, 5), (1, 4, 0), (2, 3, 0), (1, 3, 4)):
+        arguments = {
+            "q": f32s(1, batch, length, 64), "k": f32s(2, batch, length, 32),
+            "v": f32s(3, batch, length, 32), "past_k": f32s(4, batch, 2, past, 16),
+            "past_v": f32s(5, batch, 2, past, 16),
+            "mask": np.ones((batch, past + length), np.int64),
+        }  # fmt: skip
+        found = interpret(program, arguments)
+        for name, wanted in zip(found, run(model, arguments), strict=True):
+            np.testing.assert_allclose(np.float64(found[name]), wanted, rtol=1e-5, atol=1e-5)
+        arguments["mask"] = np.ones((batch, past + length + 1), np.int64)
+        with pytest.raises(CallError, match="axis 1 must be p\\+s"):
+            interpret(program, arguments)
 
 
 # What is refused

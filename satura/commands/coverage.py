@@ -56,9 +56,9 @@ UNDEFINED = {
     "Attention, QAttention, MultiHeadAttention": "a mask of other shapes than [batch],"
     " [2 · batch], [batch, keys] and [batch, queries, keys], a past in a buffer that is shared,"
     " rotary embeddings inside.",
-    "GroupQueryAttention": "a past in a buffer of the longest length, a cache that is quantised,"
-    " normalised queries and keys, smooth softmax and sinks. Keys and values follow the past, and"
-    " are as many as both.",
+    "GroupQueryAttention": "a cache that is quantised, normalised queries and keys, smooth softmax"
+    " and sinks. Keys and values are as many as those of the past and the new ones: a call whose"
+    " past has place for more is refused where the shape of a mask says how many there are.",
     "MatMulNBits": "`g_idx`. What multiplies is not rounded, whatever `accuracy_level` allows.",
     "EmbedLayerNormalization": "a `mask_index_type`.",
     "SkipSimplifiedLayerNormalization": "a mean and `inv_std_var`, which onnxruntime leaves out.",

@@ -130,6 +130,10 @@ class Call:
             raise self.undefined(f"input '{name}' with axis {axis} of the open size {dim}")
         return dim
 
+    def is_known(self, name: str) -> bool:
+        """Whether constants and sizes decide the input's value."""
+        return self.node.values.of(self._index(name)) is not None
+
     def dtype(self, name: str) -> DType:
         return self.node.build.dtype(self._index(name))
 

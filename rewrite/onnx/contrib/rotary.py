@@ -104,8 +104,8 @@ def group_query_attention(call: Call) -> str:
         {_places(call)}
         {_turned(call, "q", "q_apart")}
         {_turned(call, "key_new", "key_apart")}
-        {_appended(call, "key")}
-        {_appended(call, "value")}
+        {_appended(call, "key", shared, size)}
+        {_appended(call, "value", shared, size)}
         {_repeated("k", "present_key", heads, shared, size)}
         {_repeated("v", "present_value", heads, shared, size)}
         {attended(call, size, _masked(call))}
@@ -127,7 +127,10 @@ def _places(call: Call) -> str:
         last_column = Reshape (last, column)
         following = Sub (last_column, length)
         before_later = Add (following, one)
-        total_wide = Cast <to = 7> (total_sequence_length)
+        {ints("vector", (1,))}
+        total_vector_any = Reshape (total_sequence_length, vector)
+        total_vector_wide = Cast <to = 7> (total_vector_any)
+        total_wide = Squeeze (total_vector_wide)
         is_first = Equal (total_wide, length)
         before_zero = Mul (before_later, zero)
         {
@@ -149,17 +152,29 @@ def _turned(call: Call, result: str, source: str) -> str:
     """
 
 
-def _appended(call: Call, name: str) -> str:
+def _appended(call: Call, name: str, shared: int, size: int) -> str:
     """The statements that make the present of a past and of what is new.
 
-    Rows may have less past than there is place for: new elements follow theirs.
+    Rows may have less past than there is place for: new elements follow theirs. Where it is known
+    how many there are in all, the past has no place for more.
     """
     if not call.has("past_key"):
         return f"present_{name} = Identity ({name}_new)"
-    if call.shape("query")[0] == 1:
-        return f"present_{name} = Concat <axis = 2> (past_{name}, {name}_new)"
+    is_known = call.is_known("total_sequence_length")
+    if is_known:
+        counted = f"""
+            {ints(f"{name}_own", (0, shared))}
+            {ints(f"{name}_size", (size,))}
+            {name}_counts = Concat <axis = 0> ({name}_own, total_vector_wide, {name}_size)
+            {name}_all = Reshape ({name}_joined, {name}_counts)
+        """
+    else:
+        counted = f"{name}_all = Identity ({name}_joined)"
+    joined = f"{name}_joined = Concat <axis = 2> (past_{name}, {name}_new) {counted}"
+    if is_known and call.shape("query")[0] == 1:
+        return f"{joined} present_{name} = Identity ({name}_all)"
     return f"""
-        {name}_all = Concat <axis = 2> (past_{name}, {name}_new)
+        {joined}
         {name}_past_vector = Shape <start = 2, end = 3> (past_{name})
         {name}_past = Squeeze ({name}_past_vector)
         {name}_total = Add ({name}_past, length)
