@@ -4,30 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from satura.rewrite.onnx.contrib.definition import Call, defined, ints, scalar
+from satura.rewrite.onnx.contrib.definition import Call, defined, ints
+from satura.rewrite.onnx.contrib.quantized import rescaled
 from satura.rewrite.types.dims import Dim
 
-LEAST = -3.4028234663852886e38
+LEAST = "least = Constant <value_float = -3.4028234663852886e+38> ()"
 
 
 def attended(call: Call, size: int, masked: str) -> str:
     """The statements that make `output` of q, k and v, whose heads have this size.
 
-    Those of `masked` make this of `scores`.
+    Those of `masked` make this of `scores`. All is in f32 until `output` is rounded.
     """
     scale = call.number("scale") if call.has_attribute("scale") else 0.0
     return f"""
-        keys = Transpose <perm = [0, 1, 3, 2]> (k)
-        products = MatMul (q, keys)
-        {scalar("scale", scale or size**-0.5, like="products")}
+        q_wide = Cast <to = 1> (q)
+        k_wide = Cast <to = 1> (k)
+        v_wide = Cast <to = 1> (v)
+        keys = Transpose <perm = [0, 1, 3, 2]> (k_wide)
+        products = MatMul (q_wide, keys)
+        scale = Constant <value_float = {scale or size**-0.5!r}> ()
         scores = Mul (products, scale)
         {masked}
         shares = Softmax <axis = -1> (masked)
-        heads = MatMul (shares, v)
+        heads = MatMul (shares, v_wide)
         rows = Transpose <perm = [0, 2, 1, 3]> (heads)
         {ints("rows_shape", (0, 0, -1))}
-        output = Reshape (rows, rows_shape)
+        output_wide = Reshape (rows, rows_shape)
+        output = CastLike (output_wide, v)
     """
+
+
+def with_bias(call: Call, scores: str) -> str:
+    """The statements that make `scores_biased` of scores."""
+    if not call.has("attention_bias"):
+        return f"scores_biased = Identity ({scores})"
+    return f"bias_wide = Cast <to = 1> (attention_bias) scores_biased = Add ({scores}, bias_wide)"
 
 
 def _masked(call: Call, mask: str, batch: Dim) -> str:
@@ -35,26 +47,19 @@ def _masked(call: Call, mask: str, batch: Dim) -> str:
 
     What the mask leaves out is moved by `mask_filter_value`, and what is later is the least float.
     """
-    lines, last = [ZERO_AND_ONE, PLACES], "scores"
+    left = "scores_left = Identity (scores)"
     if call.has(mask):
-        lines += [_kept(call, mask, batch), f"""
-            {scalar("left_out", call.number("mask_filter_value"), like="scores")}
-            {scalar("nothing", 0.0, like="scores")}
+        left = f"""
+            {_kept(call, mask, batch)}
+            left_out = Constant <value_float = {call.number("mask_filter_value")!r}> ()
+            nothing = Constant <value_float = 0.0> ()
             mask_bias = Where (kept, nothing, left_out)
-            scores_masked = Add ({last}, mask_bias)
-        """]  # fmt: skip
-        last = "scores_masked"
-    if call.has("attention_bias"):
-        lines.append(f"scores_biased = Add ({last}, attention_bias)")
-        last = "scores_biased"
+            scores_left = Add (scores, mask_bias)
+        """
+    last = "masked = Identity (scores_biased)"
     if call.integer("unidirectional"):
-        lines.append(f"""
-            {_LENGTHS}
-            {scalar("least", LEAST, like="scores")}
-            scores_so_far = Where (is_so_far, {last}, least)
-        """)
-        last = "scores_so_far"
-    return f"{' '.join(lines)} masked = Identity ({last})"
+        last = f"{_LENGTHS} {LEAST} masked = Where (is_so_far, scores_biased, least)"
+    return f"{ZERO_AND_ONE} {PLACES} {left} {with_bias(call, 'scores_left')} {last}"
 
 
 ZERO_AND_ONE = "zero = Constant <value = int64 {0}> () one = Constant <value = int64 {1}> ()"
@@ -149,11 +154,9 @@ def attention(call: Call) -> str:
 """)
 def quantized_attention(call: Call) -> str:
     call.refuse("do_rotary", "past_present_share_buffer")
-    product = """
-        steps = MatMulInteger (input, weight, input_zero_point, weight_zero_point)
-        steps_wide = CastLike (steps, input_scale)
-        step = Mul (input_scale, weight_scale)
-        product = Mul (steps_wide, step)
+    product = f"""
+        {rescaled("product_wide", "input", "weight", "input_scale", "weight_scale")}
+        product = CastLike (product_wide, input_scale)
     """
     return _of_product(call, product, "weight", ())
 

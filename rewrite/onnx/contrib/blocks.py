@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from satura.rewrite.onnx.contrib.definition import Call, defined, ints
+from satura.rewrite.onnx.contrib.quantized import biased
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -57,10 +58,11 @@ def matmul_n_bits(call: Call) -> str:
         rows = Reshape (scaled, rows_shape)
         {ints("depth", (depth,))}
         used = Slice (rows, zero, depth, one)
-        weights_wide = Transpose <perm = [1, 0]> (used)
-        weights = CastLike (weights_wide, A)
-        y = MatMul (A, weights)
-        {"Y = Add (y, bias)" if call.has("bias") else "Y = Identity (y)"}
+        weights = Transpose <perm = [1, 0]> (used)
+        a = Cast <to = 1> (A)
+        product = MatMul (a, weights)
+        {biased(call, "product")}
+        Y = CastLike (sum, A)
     """
 
 

@@ -226,10 +226,29 @@ def matmul_integer_to_float(call: Call) -> str:
 
 
 def _product_in_floats(call: Call, a: str) -> str:
+    """The statements that make Y, which is rounded once where it is of f16."""
     return f"""
-        product = MatMulInteger ({a}, B, a_zero_point, b_zero_point)
-        wide = CastLike (product, a_scale)
-        scale = Mul (a_scale, b_scale)
-        y = Mul (wide, scale)
-        {"Y = Add (y, bias)" if call.has("bias") else "Y = Identity (y)"}
+        {rescaled("y", a, "B", "a_scale", "b_scale")}
+        {biased(call, "y")}
+        Y = CastLike (sum, b_scale)
     """
+
+
+def rescaled(result: str, a: str, b: str, *scales: str) -> str:
+    """The statements that make `result` the product of integers times both scales, in f32."""
+    zeros = [scale.replace("scale", "zero_point") for scale in scales]
+    return f"""
+        steps = MatMulInteger ({a}, {b}, {", ".join(zeros)})
+        wide = Cast <to = 1> (steps)
+        left_scale = Cast <to = 1> ({scales[0]})
+        right_scale = Cast <to = 1> ({scales[1]})
+        both_scales = Mul (left_scale, right_scale)
+        {result} = Mul (wide, both_scales)
+    """
+
+
+def biased(call: Call, source: str) -> str:
+    """The statements that make `sum` of `source`, in f32, and of a bias if it is given."""
+    if not call.has("bias"):
+        return f"sum = Identity ({source})"
+    return f"bias_wide = Cast <to = 1> (bias) sum = Add ({source}, bias_wide)"

@@ -9,8 +9,9 @@ from satura.rewrite.onnx.contrib.attention import (
     attended,
     heads_of,
     size_of_heads,
+    with_bias,
 )
-from satura.rewrite.onnx.contrib.definition import Call, defined, ints, scalar
+from satura.rewrite.onnx.contrib.definition import Call, defined, ints
 
 
 @defined("""
@@ -210,19 +211,16 @@ def _repeated(result: str, source: str, heads: int, shared: int, size: int) -> s
 def _masked(call: Call) -> str:
     """The statements that make `masked` of `scores`: capped, biased, and without what is later or
     before the window."""
-    lines, last = [], "scores"
-    if call.number("softcap"):
-        lines.append(f"""
-            {scalar("cap", call.number("softcap"), like="scores")}
+    cap, window = call.number("softcap"), call.integer("local_window_size")
+    capped = "scores_capped = Identity (scores)"
+    if cap:
+        capped = f"""
+            cap = Constant <value_float = {cap!r}> ()
             capped_less = Div (scores, cap)
             capped_tanh = Tanh (capped_less)
             scores_capped = Mul (capped_tanh, cap)
-        """)
-        last = "scores_capped"
-    if call.has("attention_bias"):
-        lines.append(f"scores_biased = Add ({last}, attention_bias)")
-        last = "scores_biased"
-    window = call.integer("local_window_size")
+        """
+    inside = "kept = Identity (is_so_far)"
     if window >= 0:
         inside = f"""
             window = Constant <value = int64 {{{window}}}> ()
@@ -230,15 +228,14 @@ def _masked(call: Call) -> str:
             is_inside = Greater (places, window_start)
             kept = And (is_so_far, is_inside)
         """
-    else:
-        inside = "kept = Identity (is_so_far)"
     return f"""
-        {" ".join(lines)}
+        {capped}
+        {with_bias(call, "scores_capped")}
         {PLACES}
         {ints("own_axes", (1, 3))}
         own = Unsqueeze (place, own_axes)
         is_so_far = LessOrEqual (places, own)
         {inside}
-        {scalar("least", LEAST, like="scores")}
-        masked = Where (kept, {last}, least)
+        {LEAST}
+        masked = Where (kept, scores_biased, least)
     """
