@@ -368,6 +368,12 @@ def test_broken_nodes_are_refused(case: Case, message: str) -> None:
         load(case.model)
 
 
+def test_a_sequence_is_not_a_tensor() -> None:
+    text = f"s = SequenceConstruct (x, x) y = {CALL.replace('(x)', '(s)')}"
+    with pytest.raises(UnsupportedError, match="input 0 is a sequence"):
+        load(model_of(text))
+
+
 def test_the_domain_is_imported() -> None:
     model = gelu_case().model
     del model.opset_import[1]

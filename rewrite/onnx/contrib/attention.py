@@ -16,14 +16,13 @@ def attended(call: Call, size: int, masked: str) -> str:
 
     Those of `masked` make this of `scores`. All is in f32 until `output` is rounded.
     """
-    scale = call.number("scale") if call.has_attribute("scale") else 0.0
     return f"""
         q_wide = Cast <to = 1> (q)
         k_wide = Cast <to = 1> (k)
         v_wide = Cast <to = 1> (v)
         keys = Transpose <perm = [0, 1, 3, 2]> (k_wide)
         products = MatMul (q_wide, keys)
-        scale = Constant <value_float = {scale or size**-0.5!r}> ()
+        scale = Constant <value_float = {call.number("scale") or size**-0.5!r}> ()
         scores = Mul (products, scale)
         {masked}
         shares = Softmax <axis = -1> (masked)
@@ -133,10 +132,10 @@ def size_of_heads(call: Call, hidden: int, heads: int) -> int:
 
 @defined("""
     Attention <num_heads: int, unidirectional: int = 0, mask_filter_value: float = -10000.0,
-        scale?: float, qkv_hidden_sizes?: ints, do_rotary: int = 0,
+        scale: float = 0.0, qkv_hidden_sizes?: ints, do_rotary: int = 0,
         rotary_embedding_dim: int = 0, past_present_share_buffer: int = 0>
-        (input, weights, bias?, mask_index?, past?, attention_bias?, past_sequence_length?) =>
-         (output, present)
+        (input, weights, bias?, mask_index?, past?, attention_bias?, past_sequence_length?)
+        => (output, present)
 """)
 def attention(call: Call) -> str:
     call.refuse(
@@ -148,7 +147,7 @@ def attention(call: Call) -> str:
 
 @defined("""
     QAttention <num_heads: int, unidirectional: int = 0, mask_filter_value: float = -10000.0,
-        scale?: float, do_rotary: int = 0, past_present_share_buffer: int = 0>
+        scale: float = 0.0, do_rotary: int = 0, past_present_share_buffer: int = 0>
         (input, weight, bias, input_scale, weight_scale, mask_index?, input_zero_point?,
         weight_zero_point?, past?) => (output, present)
 """)
@@ -214,7 +213,7 @@ def _joined(call: Call, past: str) -> str:
 
 @defined("""
     MultiHeadAttention <num_heads: int, unidirectional: int = 0,
-        mask_filter_value: float = -10000.0, scale?: float>
+        mask_filter_value: float = -10000.0, scale: float = 0.0>
         (query, key?, value?, bias?, key_padding_mask?, attention_bias?, past_key?, past_value?,
         past_sequence_length?, cache_indirection?) => (output, present_key, present_value, qk)
 """)

@@ -53,7 +53,7 @@ def rotary_embedding(call: Call) -> str:
 
 
 @defined("""
-    GroupQueryAttention <num_heads: int, kv_num_heads: int, scale?: float,
+    GroupQueryAttention <num_heads: int, kv_num_heads: int, scale: float = 0.0,
         softcap: float = 0.0, local_window_size: int = -1, do_rotary: int = 0,
         rotary_interleaved: int = 0, smooth_softmax: int = -1, causal: int = 1,
         qk_output: int = 0, sliding_window_cache: int = 0, kv_cache_bit_width: int = 0,
@@ -61,8 +61,8 @@ def rotary_embedding(call: Call) -> str:
         q_norm_epsilon?: float, k_norm_epsilon?: float, qk_norm_epsilon?: float>
         (query, key?, value?, past_key?, past_value?, seqlens_k, total_sequence_length,
         cos_cache?, sin_cache?, position_ids?, attention_bias?, head_sink?, k_scale?, v_scale?,
-        q_norm_weight?, k_norm_weight?, query_seqlens?) => (output, present_key, present_value,
-         output_qk)
+        q_norm_weight?, k_norm_weight?, query_seqlens?)
+        => (output, present_key, present_value, output_qk)
 """)
 def group_query_attention(call: Call) -> str:
     """Several heads of queries have the same keys and values, which are appended to the past.
@@ -118,6 +118,9 @@ def _places(call: Call) -> str:
 
     Without a past, or in a first call, in which all is new, that is nothing.
     """
+    past = "Where (is_first, before_zero, before_later)"
+    if not call.has("past_key"):
+        past = "Identity (before_zero)"
     return f"""
         length_vector = Shape <start = 1, end = 2> (query)
         {ZERO_AND_ONE}
@@ -134,16 +137,13 @@ def _places(call: Call) -> str:
         total_wide = Squeeze (total_vector_wide)
         is_first = Equal (total_wide, length)
         before_zero = Mul (before_later, zero)
-        {
-        "before = Where (is_first, before_zero, before_later)"
-        if call.has("past_key")
-        else "before = Identity (before_zero)"
-    }
+        before = {past}
         place = Add (before, steps)
     """
 
 
 def _turned(call: Call, result: str, source: str) -> str:
+    """The statement that makes `result` of `source`, turned by its places where asked for."""
     if not call.integer("do_rotary"):
         return f"{result} = Identity ({source})"
     places = "position_ids" if call.has("position_ids") else "place"
