@@ -154,6 +154,12 @@ def narrow_weights() -> Iterator[Case]:
             case = Case("MatMulNBits", inputs, attributes, constant=range(1, 6), tolerance=1e-4)
             yield case
             yield opened(case, n=[(0, 0)])
+    attributes = {"K": 64, "N": 5, "bits": 4, "block_size": 32}
+    inputs = [f32s(4, 3, 64), octets(1, 5, 2, 16), np.abs(f32s(2, 5, 2)), 7 + f32s(3, 5, 2)]
+    yield Case("MatMulNBits", inputs, attributes, constant=range(1, 6), tolerance=1e-4)
+    attributes = {"K": 128, "N": 5, "bits": 2, "block_size": 32}
+    inputs = [f32s(4, 3, 128), octets(1, 5, 4, 8), np.abs(f32s(2, 5, 4)), octets(3, 5, 1)]
+    yield Case("MatMulNBits", inputs, attributes, constant=range(1, 6), tolerance=1e-4)
     ids = np.array([[1, 4, 0], [2, 2, 5]], I64)
     scales = np.abs(f32s(2, 6, 4)) / 8
     packed, zeros = octets(1, 6, 32), octets(3, 6, 2)
