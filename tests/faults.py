@@ -540,6 +540,18 @@ FAULTS = (
     ),
     # ONNX, the command line
     Fault(
+        "rewrite/onnx/contrib/quantized.py",
+        "exact = {op_type} (a, b)",
+        "exact = {op_type} (a, a)",
+        "tests/test_contrib_ops.py",
+    ),
+    Fault(
+        "rewrite/onnx/contrib/definition.py",
+        "defaults if each.name not in given",
+        "defaults if False",
+        "tests/test_contrib_ops.py",
+    ),
+    Fault(
         "rewrite/onnx/lower/geometry.py",
         "lo.append(smaller if upper else total - smaller)",
         "lo.append(total - smaller if upper else smaller)",

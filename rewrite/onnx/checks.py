@@ -58,8 +58,9 @@ def checked_opset(node: NodeProto, domain: str, opsets: Mapping[str, int], ir_ve
     known = {schema.domain for schema in defs.get_all_schemas()} if domain else {""}
     if domain not in opsets or domain not in known:
         raise UnsupportedError(
-            f"{label(node)}: nothing is known about the domain '{node.domain}'; export the model"
-            " with standard ops, with a function that defines this one, or declare it: satura.ops"
+            f"{label(node)}: nothing is known about '{node.op_type}' of the domain"
+            f" '{node.domain}'; export the model with standard ops, with a function that defines"
+            " this one, or declare it: satura.ops"
         )
     version = opsets[domain]
     try:

@@ -18,6 +18,7 @@ from satura.rewrite.onnx.checks import (
     declared_names,
     opset_versions,
 )
+from satura.rewrite.onnx.contrib.table import DEFINITIONS
 from satura.rewrite.onnx.control_flow import Body, LongRepetition, control_flow
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.element_kinds import refuse_other_kinds
@@ -57,6 +58,7 @@ _UNDECLARED = "declare the shapes in its body, and Python takes the steps"
 _MOST_PLACES = 3  # that a message names at each end
 
 Scope = dict[str, int]
+Operands = tuple[int | None, ...]
 
 
 class Importer:
@@ -191,13 +193,15 @@ class Importer:
         operands = tuple(scope[name] if name else None for name in node.input)
         user_op = find(domain, node.op_type)
         if user_op is not None:
-            if domain not in opsets:
-                raise ModelError(f"{label(node)}: the model does not import its domain")
-            context = Context(self.build, self.values, node, opsets[domain], operands)
-            return [custom(context, user_op)]
+            return [custom(self._context(node, domain, opsets, operands), user_op)]
         function = self.functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
             return self._inline(node, function, operands, None, depth)
+        definition = DEFINITIONS.get((domain, node.op_type))
+        if definition is not None:
+            context = self._context(node, domain, opsets, operands)
+            check_operands(context)
+            return self._inline(node, definition.function(context), operands, None, depth)
         opset = checked_opset(node, domain, opsets, self.model.ir_version)
         context = with_new_name(Context(self.build, self.values, node, opset, operands))
         check_operands(context)
@@ -228,6 +232,14 @@ class Importer:
         if any(attribute.HasField("g") for attribute in node.attribute):
             raise context.unsupported("loops and other control flow are not supported")
         return self._fall_back(context, domain, opsets, depth, refused)
+
+    def _context(
+        self, node: NodeProto, domain: str, opsets: Mapping[str, int], operands: Operands
+    ) -> Context:
+        """What an op is defined by; ModelError where the model does not import its domain."""
+        if domain not in opsets:
+            raise ModelError(f"{label(node)}: the model does not import its domain")
+        return Context(self.build, self.values, node, opsets[domain], operands)
 
     def _may_run_outside(
         self, node: Context, scope: Scope, depth: int, error: UnsupportedError

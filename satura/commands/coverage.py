@@ -57,6 +57,20 @@ DIFFERENCES = {
     "AveragePool, LpPool, MaxPool": "a window that is longer than the axis fits nowhere, also where"
     " it is by less than a stride. ONNX: `floor((input + pads - kernel) / stride + 1)`.",
 }
+UNDEFINED = {
+    "Attention, QAttention, MultiHeadAttention": "a mask of other shapes than [batch],"
+    " [2 · batch], [batch, keys] and [batch, queries, keys], a past in a buffer that is shared,"
+    " rotary embeddings inside.",
+    "GroupQueryAttention": "a cache that is quantised, normalised queries and keys, smooth softmax"
+    " and sinks. Keys and values are as many as those of the past and the new ones: a call whose"
+    " past has place for more is refused where the shape of a mask says how many there are.",
+    "MatMulNBits": "`g_idx`. What multiplies is not rounded, whatever `accuracy_level` allows.",
+    "EmbedLayerNormalization": "a `mask_index_type`.",
+    "SkipSimplifiedLayerNormalization": "a mean and `inv_std_var`, which onnxruntime leaves out.",
+    "BiasSoftmax": "axes but the last, and `is_inner_broadcast`.",
+}
+"""Forms of onnxruntime's ops that are refused."""
+
 CASES_ON_HOST = {
     "the number of results depends on data": ("NonMaxSuppression", "NonZero", "Unique"),
     "they draw random numbers": ("Dropout", "RandomUniformLike"),

@@ -14,12 +14,14 @@ from satura.commands.coverage import (
     DIFFERENCES,
     OPSETS,
     PARTLY,
+    UNDEFINED,
     WAYS,
     by_family,
     coverage,
 )
 from satura.commands.verdicts import HOLDS, Verdict, recorded_verdicts
 from satura.rewrite.language.dsl import Rule
+from satura.rewrite.onnx.contrib.table import DEFINITIONS
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY, ScalarFunction
 from satura.rewrite.types.tensor_type import COMPUTED, FLOATS, NARROW, DType
@@ -78,6 +80,18 @@ def ops_page() -> str:
         lines += _wrap(f"- {name}: ", [case])
     lines += ["", "What runs on the host has a `satura.errors.HostFallbackWarning`, and is refused"]
     lines += ['after `warnings.simplefilter("error", satura.errors.HostFallbackWarning)`.']
+    lines += ["", "## Ops of onnxruntime", ""]
+    lines += [
+        "Those of the domain `com.microsoft`, and SimplifiedLayerNormalization, are functions"
+    ]
+    lines += ["of ONNX's ops, defined in `rewrite/onnx/contrib/`; an op that a user declares, or a"]
+    lines += ["function of the model, goes before. Ops of `com.microsoft.nchwc`, which onnxruntime"]
+    lines += ["makes for one machine, are not defined: save the model at `ORT_ENABLE_EXTENDED`."]
+    lines += [""]
+    lines += _wrap("", sorted(name for _, name in DEFINITIONS))
+    lines += ["", "Refused are of them", ""]
+    for name, forms in UNDEFINED.items():
+        lines += _wrap(f"- {name}: ", [forms])
     lines += ["", "## Backend tests of the onnx package", ""]
     lines += ["All but these give the shipped outputs, as they are, compiled and without the host."]
     lines += ["", "They run on the host, because", ""]

@@ -1,0 +1,185 @@
+"""Nodes of ops of onnxruntime: where they may stand, what goes before, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+import satura
+from satura.errors import CallError, ModelError, UnsupportedError
+from satura.ops import TensorType, local_ops, op
+from satura.rewrite.onnx.contrib.definition import DOMAIN
+from satura.rewrite.onnx.load import load
+from satura.rewrite.program.interpreter import interpret
+from tests.contrib_cases import Array, Case, f32s, number, octets
+from tests.onnxruntime_reference import run
+
+# Where nodes stand
+
+
+def gelu_case() -> Case:
+    return Case("QuickGelu", [f32s(1, 2, 3)], {"alpha": 1.5})
+
+
+def quick_gelu(x: Array) -> Array:
+    return np.asarray(x / (1 + np.exp(-1.5 * x)))
+
+
+def model_of(text: str, functions: str = "") -> onnx.ModelProto:
+    """A model of one input x, f32[2, 3], and a condition c."""
+    return parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 17, "{DOMAIN}" : 1, "own" : 1]>
+        g (float[2, 3] x, bool c) => (float[2, 3] y) {{ {text} }}
+        {functions}
+    """)
+
+
+CALL = f"{DOMAIN}.QuickGelu <alpha = 1.5> (x)"
+PLACES = {
+    "if": f"""
+        y = If (c) <
+            then_branch = a () => (float[2, 3] p) {{ p = {CALL} }},
+            else_branch = b () => (float[2, 3] q) {{ q = {CALL} }}
+        >
+    """,
+    "loop": f"""
+        n = Constant <value = int64 {{1}}> ()
+        y = Loop (n, c, x) <
+            body = b (int64 i, bool k, float[2, 3] s) => (bool k_out, float[2, 3] t) {{
+                k_out = Identity (k)
+                t = {CALL.replace("(x)", "(s)")}
+            }}
+        >
+    """,
+    "function": "y = own.f (x)",
+}
+FUNCTION = f"""
+    <domain: "own", opset_import: ["" : 17, "{DOMAIN}" : 1]> f (x) => (y) {{ y = {CALL} }}
+"""
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_nodes_inside_of_others_are_defined(place: str) -> None:
+    model = model_of(PLACES[place], FUNCTION if place == "function" else "")
+    x = f32s(1, 2, 3)
+    found = satura.interpret(model, {"x": x, "c": np.array(True)})["y"]
+    np.testing.assert_allclose(np.float64(found), quick_gelu(x), rtol=1e-5)
+
+
+def test_a_function_of_the_model_goes_before() -> None:
+    own = f'<domain: "{DOMAIN}", opset_import: ["" : 17]> QuickGelu (x) => (y) {{ y = Neg (x) }}'
+    x = f32s(1, 2, 3)
+    found = satura.interpret(model_of(f"y = {CALL}", own), {"x": x, "c": np.array(True)})["y"]
+    np.testing.assert_array_equal(found, -x)
+
+
+def test_an_op_of_the_user_goes_before() -> None:
+    with local_ops():
+
+        @op(domain=DOMAIN, op_type="BiasGelu", formula="x - y")
+        def less(x: TensorType, y: TensorType) -> TensorType:
+            """x - y"""
+            return x
+
+        a, b = f32s(1, 2, 3), f32s(2, 2, 3)
+        case = Case("BiasGelu", [a, b])
+        found = satura.interpret(case.model, case.arguments)["y"]
+    np.testing.assert_array_equal(found, a - b)
+
+
+GROWING = f"""
+    <ir_version: 8, opset_import: ["" : 18, "{DOMAIN}" : 1]>
+    g (float[b, s, 64] q, float[b, s, 32] k, float[b, s, 32] v, float[b, 2, p, 16] past_k,
+       float[b, 2, p, 16] past_v, int64[b, t] mask)
+    => (float[b, s, 64] y, float[b, 2, t, 16] present_k, float[b, 2, t, 16] present_v) {{
+        last = Constant <value = int64[1] {{1}}> ()
+        one = Constant <value = int64 {{1}}> ()
+        counts = ReduceSum <keepdims = 0> (mask, last)
+        less = Sub (counts, one)
+        lengths = Cast <to = 6> (less)
+        shape = Shape (mask)
+        total_wide = Gather (shape, one)
+        total = Cast <to = 6> (total_wide)
+        y, present_k, present_v = {DOMAIN}.GroupQueryAttention <num_heads = 4, kv_num_heads = 2>
+            (q, k, v, past_k, past_v, lengths, total)
+    }}
+"""
+
+
+def test_a_growing_past_has_one_program() -> None:
+    """The length of a mask is that of the past and of what is new."""
+    model = parser.parse_model(GROWING)
+    program = load(model)
+    for batch, length, past in ((1, 1, 7), (2, 1, 5), (1, 4, 0), (2, 3, 0), (1, 3, 4)):
+        arguments = {
+            "q": f32s(1, batch, length, 64), "k": f32s(2, batch, length, 32),
+            "v": f32s(3, batch, length, 32), "past_k": f32s(4, batch, 2, past, 16),
+            "past_v": f32s(5, batch, 2, past, 16),
+            "mask": np.ones((batch, past + length), np.int64),
+        }  # fmt: skip
+        found = interpret(program, arguments)
+        for name, wanted in zip(found, run(model, arguments), strict=True):
+            np.testing.assert_allclose(np.float64(found[name]), wanted, rtol=1e-5, atol=1e-5)
+        arguments["mask"] = np.ones((batch, past + length + 1), np.int64)
+        with pytest.raises(CallError, match="axis 1 must be p\\+s"):
+            interpret(program, arguments)
+
+
+# What is refused
+
+
+X = f32s(1, 2, 3, 8)
+WIDE = f32s(1, 8, 24)
+REFUSED = [
+    (Case("NoSuch", [X]), r"nothing is known about 'NoSuch' of the domain 'com\.microsoft'"),
+    (Case("QuickGelu", [X], {"beta": 2.0}), r"QuickGelu.*attribute 'beta' is not.*satura\.ops"),
+    (Case("Attention", [X, WIDE], {"num_heads": 2, "do_rotary": 1}),
+     r"Attention.*'do_rotary' = 1 is not defined here; export the model without it"),
+    (Case("Attention", [X, WIDE, None, np.zeros(7, np.int32)], {"num_heads": 2}),
+     r"'mask_index' of shape \[7\] is not"),
+    (Case("Attention", [X, WIDE], {"num_heads": 2}, symbols={(1, 1): "n"}), r"the open size n"),
+    (Case("FusedGemm", [X[0], X[1]], {"transB": 1, "activation": "Strange"}),
+     r"'activation' = 'Strange' is not"),
+    (Case("MatMulNBits", [X, octets(1, 8, 1, 16), f32s(1, 8)],
+          {"K": 8, "N": 8, "block_size": 32, "bits": 3}), r"'bits' = 3"),
+    (Case("SkipSimplifiedLayerNormalization", [X, X, f32s(1, 8)], outputs=("y", "", "s")),
+     r"output 'inv_std_var'"),
+]  # fmt: skip
+BROKEN = [
+    (Case("QuickGelu", [X], {"alpha": 2}), r"'alpha' must be of kind float, not int"),
+    (Case("Attention", [X, WIDE]), r"Attention.*attribute 'num_heads' is missing"),
+    (Case("Attention", [X, WIDE], {"num_heads": 3}), r"8 is not that of 3 heads"),
+    (Case("Attention", [X[0], WIDE], {"num_heads": 2}), r"'input' must have 3 axes, not 2"),
+    (Case("QLinearAdd", [octets(1, 3)]), r"QLinearAdd.*input 'A_scale' is missing"),
+    (Case("QLinearAdd", [octets(1, 3), number(0.1)] * 6), r"takes 8 inputs"),
+    (Case("QLinearConcat", [number(0.1), number(3, np.uint8), X], {"axis": 0}), r"triples"),
+    (Case("FusedConv", [f32s(1, 1, 2, 4, 4), f32s(1, 2, 2, 3, 3)], {"activation": "Clip"}),
+     r"two 'activation_params'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("case", "message"), REFUSED, ids=lambda given: str(given)[:40])
+def test_what_is_not_defined_is_refused(case: Case, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        load(case.model)
+
+
+@pytest.mark.parametrize(("case", "message"), BROKEN, ids=lambda given: str(given)[:40])
+def test_broken_nodes_are_refused(case: Case, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        load(case.model)
+
+
+def test_a_sequence_is_not_a_tensor() -> None:
+    text = f"s = SequenceConstruct (x, x) y = {CALL.replace('(x)', '(s)')}"
+    with pytest.raises(UnsupportedError, match="input 0 is a sequence"):
+        load(model_of(text))
+
+
+def test_the_domain_is_imported() -> None:
+    model = gelu_case().model
+    del model.opset_import[1]
+    with pytest.raises(ModelError, match="does not import its domain"):
+        load(model)
