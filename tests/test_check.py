@@ -413,7 +413,7 @@ def test_sides_that_print_alike_have_shapes(tmp_path: Path) -> None:
 
 def test_a_refuted_rule_names_the_first_differing_element() -> None:
     assert report_of(minus_itself).reason == "at [] the left side is nan, the right side 0.0"
-    assert report_of(widen).reason == "the left side is float32[1], the right side float32[2]"
+    assert report_of(widen).reason == "the left side is f32[1], the right side f32[2]"
 
 
 @pytest.mark.deep

@@ -33,7 +33,7 @@ from satura.rewrite.types.attributes import BinaryFn, Refuse
 from satura.rewrite.types.comparison import Index, first_difference
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import static
-from satura.rewrite.types.tensor_type import Array, DType
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 SIZES = (
     {"n": 3, "m": 2},
@@ -217,7 +217,7 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
         raise UncomputableError(_failure_text(error)) from error
     left, right = (evaluated.values[index] for index in program.output_nodes)
     if left.dtype != right.dtype or left.shape != right.shape:
-        shown = [f"{side.dtype.name}{list(side.shape)}" for side in (left, right)]
+        shown = [TensorType(DType.of(side.dtype), side.shape) for side in (left, right)]
         return f"the left side is {shown[0]}, the right side {shown[1]}"
     index = _first_difference(program, arguments, evaluated, exact)
     if index is not None and not exact:
