@@ -29,6 +29,7 @@ from satura.rewrite.types.tensor_type import Array, DType
 
 REDRAWS = 400  # instances to draw afresh
 TRIES = 1600  # instances to compare, at most, to find a smaller one
+AT_SIZES = 4  # how many of these an open one counts for: it is compared at several sizes
 TRIES_OF_EXTENTS = 400  # more, of extents alone
 SPECIALS = (0.3, 0.9) * 3  # how many elements are special, for each of the values to try
 COMPUTED = 6000  # times that a program is computed to find simpler arguments, at most,
@@ -130,7 +131,7 @@ class _Search:
         """Whether the rule fails for `drawn`; small tensors need several values to show it."""
         floats = any(type_.dtype.is_float for type_ in drawn.types.values())
         tries = SPECIALS * 4 if drawn.weight <= TINY else SPECIALS if floats else SPECIALS[:2]
-        self.left -= 1
+        self.left -= AT_SIZES if drawn.symbols else 1
         for filling in self.fillings:
             draw = Draw(Random(0))
             draw.values, draw.filled = "filled", filling
