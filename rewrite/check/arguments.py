@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 import numpy as np
 
 from satura.rewrite.check.compare import eps, is_finite, magnitude
+from satura.rewrite.check.indices import gather_extents, with_computed_indices
 from satura.rewrite.ops.draw import Draw
-from satura.rewrite.program.program import Node, Program
-from satura.rewrite.types.attributes import Axis
-from satura.rewrite.types.dims import static
+from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, DType
 
 FAR = {DType.F64: (200, 200, 130), DType.F32: (25, 25, 16), DType.BF16: (25, 25, 16)}
@@ -57,7 +55,8 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
     """
     moderate = moderate or draw.values == "edge"
     sides = dict(program.outputs)
-    extents = _gather_extents(program.nodes[: sides.get("left", len(program.nodes)) + 1])
+    compared = program.nodes[: sides.get("left", len(program.nodes)) + 1]
+    extents = gather_extents(compared)
     arguments: dict[str, Array] = {}
     constants = [node.constant.array for node in program.nodes if node.op.name == "constant"]
     types = [program.nodes[index].type for index in program.inputs]
@@ -78,6 +77,8 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
             wide = array.astype(np.int64) + extent
             array = (wide % (2 * extent) - extent).astype(array.dtype)
         arguments[node.input_name] = array
+    if extents:
+        arguments = with_computed_indices(compared, arguments, draw)
     if not moderate and draw.specials > 0 and draw.chance(SAME_DRAWS):
         sames = draw.one_of(SAME)
         are_floats = {name for name, array in arguments.items() if DType.of(array.dtype).is_float}
@@ -335,19 +336,3 @@ def _beside_ties(array: Array, draw: Draw) -> Array:
         return np.asarray(scale * middle * (1 + beside * 2.0**-40))
     room = 8 * array.dtype.itemsize - 2 - digits
     return np.asarray((middle << random.integers(0, room)) + beside).astype(array.dtype)
-
-
-def _gather_extents(nodes: Sequence[Node]) -> dict[int, int]:
-    """The least extent that gathers read from, for each node that their indices are made of."""
-    extents: dict[int, int] = {}
-    for index in reversed(range(len(nodes))):
-        node = nodes[index]
-        read = dict.fromkeys(node.operands, extents.get(index, 0))
-        if node.op.name == "gather":
-            x, indices = node.operands
-            axis = cast(Axis, node.attributes[0])
-            read = {indices: static(nodes[x].type.shape[axis.index])}
-        for operand, extent in read.items():
-            if extent:
-                extents[operand] = min(extent, extents.get(operand, extent))
-    return extents

@@ -22,6 +22,7 @@ from satura.rewrite.check.compare import (
     node_values,
 )
 from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.overflow import where_overflow_cancels
 from satura.rewrite.check.unstable import unstable_call
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import CallError, ProgramError, RuleError, SaturaError
@@ -29,10 +30,10 @@ from satura.rewrite.ops.draw import Draw
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
 from satura.rewrite.types.attributes import BinaryFn, Refuse
-from satura.rewrite.types.comparison import first_difference
+from satura.rewrite.types.comparison import Index, first_difference
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import static
-from satura.rewrite.types.tensor_type import Array, DType
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 SIZES = (
     {"n": 3, "m": 2},
@@ -216,22 +217,36 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
         raise UncomputableError(_failure_text(error)) from error
     left, right = (evaluated.values[index] for index in program.output_nodes)
     if left.dtype != right.dtype or left.shape != right.shape:
-        shown = [f"{side.dtype.name}{list(side.shape)}" for side in (left, right)]
+        shown = [TensorType(DType.of(side.dtype), side.shape) for side in (left, right)]
         return f"the left side is {shown[0]}, the right side {shown[1]}"
-    if not exact and DType.of(left.dtype).is_float and are_far([*arguments.values()]):
-        wrong = _unlike_far_from_1(program, arguments, evaluated)
-        index = first_difference(~wrong)
-        if index is None and not _summed(program, evaluated.values):
-            index = first_unlike(left, right, evaluated.bound)
-    else:
-        index = first_unlike(left, right, evaluated.bound)
-        if index is not None and not exact and not evaluated.bound.nan_for_inf:
-            met = _where_infinities_meet(program, arguments)
-            met &= ~np.isfinite(left) & ~np.isfinite(right)
-            index = first_unlike(left, np.where(met, left, right), evaluated.bound)
+    index = _first_difference(program, arguments, evaluated, exact)
+    if index is not None and not exact:
+        open_places = where_overflow_cancels(program, arguments)
+        values = list(evaluated.values)
+        values[program.output_nodes[1]] = right = np.where(open_places, left, right)
+        evaluated = replace(evaluated, values=tuple(values))
+        index = _first_difference(program, arguments, evaluated, exact)
     if index is None:
         return ""
     return f"at {list(index)} the left side is {left[index]!s}, the right side {right[index]!s}"
+
+
+def _first_difference(
+    program: Program, arguments: Mapping[str, Array], evaluated: Evaluated, exact: bool
+) -> Index | None:
+    """The first place where two outputs differ, unless `exact` by more than rounding."""
+    left, right = (evaluated.values[index] for index in program.output_nodes)
+    if not exact and DType.of(left.dtype).is_float and are_far([*arguments.values()]):
+        wrong = _unlike_far_from_1(program, arguments, evaluated)
+        index = first_difference(~wrong)
+        if index is not None or _summed(program, evaluated.values):
+            return index
+    index = first_unlike(left, right, evaluated.bound)
+    if index is not None and not exact and not evaluated.bound.nan_for_inf:
+        met = _where_infinities_meet(program, arguments)
+        met &= ~np.isfinite(left) & ~np.isfinite(right)
+        index = first_unlike(left, np.where(met, left, right), evaluated.bound)
+    return index
 
 
 def elements_where_unlike(

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from satura.rewrite.check.both_sides import Failure, elements_where_unlike
 from satura.rewrite.check.compare import node_values
+from satura.rewrite.check.no_right_side import (
+    RefusedOp,
+    failing_function_lines,
+    refused_op,
+)
 from satura.rewrite.check.report import Counterexample
 from satura.rewrite.language.dsl import Direction, Rule
 from satura.rewrite.language.terms import Known
@@ -27,7 +33,11 @@ def counterexample(failure: Failure, rule: Rule) -> Counterexample:
     known = _known_arrays(direction, arguments) if instance else {}
     for name in known:
         del arguments[name]
-    program = with_constants(failure.program, known)
+    refused = None
+    if instance is not None and not failure.has_right:
+        refused = refused_op(instance, failure.sizes)
+    whole = with_constants(refused.program if refused else failure.program, known)
+    program = replace(whole, outputs=whole.outputs[:1]) if refused else whole
     results = _results_text(program, arguments, most=2 if failure.is_difference else 1)
     if len(results) == 2 and results["left"] == results["right"]:  # but for the shapes
         shapes = {name: program.nodes[index].type.shape for name, index in program.outputs}
@@ -41,7 +51,13 @@ def counterexample(failure: Failure, rule: Rule) -> Counterexample:
         failure.reason + _operands_text(failure),
         results.get("left", ""),
         results.get("right", ""),
-        "\n".join([*_declarations(program, rule), _program_text(program, failure, arguments)]),
+        "\n".join(
+            [
+                *_declarations(program, rule),
+                _program_text(program, failure, arguments),
+                *_lines_without_right(refused, whole, failure, rule),
+            ]
+        ),
     )
 
 
@@ -113,9 +129,21 @@ def _program_text(program: Program, failure: Failure, arguments: Mapping[str, Ar
         f'print("{name:5}", {shape.format(name=name)}results["{name}"].tolist())'
         for name, _ in program.outputs
     ]
-    if not failure.has_right:
-        lines.append(f'print("right", {failure.reason!r})')
     return "\n".join(lines)
+
+
+def _lines_without_right(
+    refused: RefusedOp | None, program: Program, failure: Failure, rule: Rule
+) -> list[str]:
+    """Lines that show why there is no right side, or at least say it; none where there is one."""
+    if failure.has_right:
+        return []
+    if refused is not None:
+        return refused.lines(program)
+    lines = []
+    if failure.instance is not None:
+        lines = failing_function_lines(failure.instance, rule, failure.reason)
+    return lines or [f'print("right", {failure.reason!r})']
 
 
 def _one_after_the_other(program: Program) -> list[str]:

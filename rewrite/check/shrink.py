@@ -21,13 +21,20 @@ from satura.rewrite.check.both_sides import (
 )
 from satura.rewrite.check.compare import is_finite, node_values
 from satura.rewrite.check.instances import NO_WISH, Instance, Wish, draw_from
+from satura.rewrite.check.smaller_extents import with_smaller_extents
 from satura.rewrite.ops.draw import Draw
+from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, DType
 
 REDRAWS = 400  # instances to draw afresh
 TRIES = 1600  # instances to compare, at most, to find a smaller one
+AT_SIZES = 4  # how many of these an open one counts for: it is compared at several sizes
+TRIES_OF_EXTENTS = 400  # more, of extents alone
 SPECIALS = (0.3, 0.9) * 3  # how many elements are special, for each of the values to try
+COMPUTED = 6000  # times that a program is computed to find simpler arguments, at most,
+COMPUTED_ELEMENTS = 2e9  # and with so many elements in all
+LEAST_PART = 16  # elements that are made simple at once
 TINY = 12.0  # weight of an instance of so few elements that a special value is seldom among them
 SIMPLE = (0, 1, 2, -1, 3)
 
@@ -80,7 +87,7 @@ class _Search:
         self.instance = instance
         self.exact = exact
         self.left = TRIES
-        self.filled = _elements(failure)
+        self.fillings = [each for each in (_elements(failure), _extremes(failure)) if each]
 
     def run(self) -> Failure:
         direction = self.instance.direction
@@ -96,6 +103,9 @@ class _Search:
         numbers: list[float] | None = source.taken
         while numbers is not None:
             numbers = self.step(numbers)
+        self.left = TRIES_OF_EXTENTS
+        while self.left > 0 and any(map(self.accept, with_smaller_extents(self.instance))):
+            pass
         return self.best
 
     @property
@@ -121,10 +131,10 @@ class _Search:
         """Whether the rule fails for `drawn`; small tensors need several values to show it."""
         floats = any(type_.dtype.is_float for type_ in drawn.types.values())
         tries = SPECIALS * 4 if drawn.weight <= TINY else SPECIALS if floats else SPECIALS[:2]
-        self.left -= 1
-        if self.filled:
+        self.left -= AT_SIZES if drawn.symbols else 1
+        for filling in self.fillings:
             draw = Draw(Random(0))
-            draw.values, draw.filled = "filled", self.filled
+            draw.values, draw.filled = "filled", filling
             found = examine(drawn, self.exact, draw)
             if found is not None:
                 self.best, self.instance = found, drawn
@@ -144,6 +154,17 @@ def _elements(failure: Failure) -> dict[str, np.generic]:
     return elements_where_unlike(failure.program, failure.arguments)
 
 
+def _extremes(failure: Failure) -> dict[str, np.generic]:
+    """The element of each argument that is farthest from 0, where a failure is a difference."""
+    if not failure.is_difference:
+        return {}
+    with_elements = {name: array for name, array in failure.arguments.items() if array.size}
+    return {
+        name: array.flat[int(np.argmax(np.abs(array.astype(np.float64))))]
+        for name, array in with_elements.items()
+    }
+
+
 def _simpler_numbers(numbers: Sequence[float]) -> Iterator[list[float]]:
     """Simpler sequences: some numbers are left out, set to zero, or lowered."""
     kept = list(numbers)
@@ -157,10 +178,19 @@ def _simpler_numbers(numbers: Sequence[float]) -> Iterator[list[float]]:
 
 
 def _simpler_arguments(failure: Failure, exact: bool) -> dict[str, Array]:
-    """Zeros, small integers, and numbers of few digits for which the two sides still differ."""
+    """Zeros, small integers, and numbers of few digits for which the two sides still differ.
+
+    Larger programs are computed fewer times for that.
+    """
     arguments = dict(failure.arguments)
+    elements = sum(size_of(node.type) for node in failure.program.nodes)
+    left = min(COMPUTED, COMPUTED_ELEMENTS / max(1.0, elements))
 
     def fails(name: str, array: Array) -> bool:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            return False
         changed = arguments | {name: array}
         try:
             fails = bool(disagreement(failure.program, changed, exact))
@@ -176,7 +206,16 @@ def _simpler_arguments(failure: Failure, exact: bool) -> dict[str, Array]:
                 arguments[name] = filled
                 break
     for name in arguments:
+        for part in _parts(arguments[name].size):
+            for value in SIMPLE[:2]:
+                changed = arguments[name].copy()
+                changed.flat[part] = _in_dtype_of(value, changed)
+                if fails(name, changed):
+                    arguments[name] = changed
+                    break
         for position in range(arguments[name].size):
+            if left <= 0:
+                break
             array = arguments[name]
             for number in (*SIMPLE, *_shorter(array.flat[position])):
                 if array.flat[position].tobytes() == _in_dtype_of(number, array).tobytes():
@@ -187,6 +226,14 @@ def _simpler_arguments(failure: Failure, exact: bool) -> dict[str, Array]:
                     arguments[name] = changed
                     break
     return arguments
+
+
+def _parts(size: int) -> Iterator[slice]:
+    """Parts of so many elements, the large ones first."""
+    length = size // 4
+    while length >= LEAST_PART:
+        yield from (slice(start, start + length) for start in range(0, size, length))
+        length //= 4
 
 
 def _is_finite(program: Program, arguments: Mapping[str, Array]) -> bool:

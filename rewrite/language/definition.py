@@ -12,6 +12,7 @@ import sys
 import traceback
 import typing
 from collections.abc import Callable, Iterable
+from hashlib import blake2b
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -44,6 +45,11 @@ def file_of(code: CodeType) -> Path:
     format_name = getattr(getattr(shell, "compile", None), "format_code_name", None)
     labelled = format_name(code.co_filename) if format_name is not None else None
     return Path(labelled[1] if labelled else code.co_filename)
+
+
+def rules_module(file: Path) -> str:
+    """The name of the module that a file of rules is run as."""
+    return f"satura_rules_{blake2b(bytes(file), digest_size=8).hexdigest()}"
 
 
 def inner_function(function: Callable[..., object]) -> FunctionType:

@@ -70,11 +70,11 @@ Up to rounding means:
 - Nothing is promised of NaN and infinities where a sum has no elements: 0 takes the place of
   0 * inf then.
 - Nothing is promised where a number overflows by a little in one computation and not in the other,
-  where two terms overflow that would cancel, nor where a constant of the law makes a number
-  infinite; nor where only the order decides what overflows, as x·y does in (x·y)·z of two large
-  numbers and a tiny one, and y·z does not. Tests are of ordinary numbers, and of those that are too
-  large or too small by far, all of one magnitude: not of f16 in which a wider type was to hold what
-  is large in between.
+  where terms of a sum overflow that would cancel, or nearly so, nor where a constant of the law
+  makes a number infinite; nor where only the order decides what overflows, as x·y does in (x·y)·z
+  of two large numbers and a tiny one, and y·z does not. Tests are of ordinary numbers, and of those
+  that are too large or too small by far, all of one magnitude: not of f16 in which a wider type was
+  to hold what is large in between.
 
 A law above many ops is a `@family`, see `families.py`: its parameters may be an op (`Elementwise`,
 `Arithmetic`, `Contraction`) and the op's operands (`Operands`, `Some` and `Others`, `Scalars`), and

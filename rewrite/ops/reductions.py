@@ -259,7 +259,8 @@ def _conv(x: Array, w: Array, window: Window, groups: Groups) -> Array:
 def conv(x: TensorType, w: TensorType, window: Window, groups: Groups) -> TensorType:
     """Channels-last convolution of x [n, *spatial, c] with w [*kernel, c / groups, oc].
 
-    The window covers the spatial axes; output channel j belongs to group j * groups // oc.
+    The window covers the spatial axes; output channel j belongs to group j * groups // oc. All
+    extents of w, and c, are numbers: none is symbolic.
     """
     refuse_unless(x.rank == w.rank >= 2 and x.dtype is w.dtype, f"{x} and {w} do not convolve")
     refuse_unless(x.dtype is not DType.BOOL, "bool tensors have no conv")

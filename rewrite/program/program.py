@@ -233,13 +233,14 @@ class Program:
         ]
         for index, node in enumerate(self.nodes):
             arguments = [f"{node.op.name!r}", f"({''.join(f'v{i}, ' for i in node.operands)})"]
-            arguments += [_python(value) for value in node.attributes]
+            arguments += [attribute_python(value) for value in node.attributes]
             lines.append(f"v{index} = build.add({', '.join(arguments)})")
         named = ", ".join(f"{name!r}: v{index}" for name, index in self.outputs)
         return "\n".join([*lines, f"program = build.program({{{named}}})"])
 
 
-def _python(value: Attribute) -> str:
+def attribute_python(value: Attribute) -> str:
+    """Python text for the attribute."""
     if isinstance(value, Constant):
         return f"Constant({array_python(value.array)})"
     if isinstance(value, Scalar):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 import traceback
-from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
 
 from satura.rewrite.errors import RuleError, SaturaError
-from satura.rewrite.language.definition import name_advice
+from satura.rewrite.language.definition import name_advice, rules_module
 from satura.rewrite.language.dsl import DECLARED, RuleSet
 from satura.rewrite.ops import USER_OPS, Op
 
@@ -47,7 +46,7 @@ def _run(file: Path, path: str | Path) -> ModuleType:
         source = file.read_bytes()
     except OSError as error:
         raise RuleError(f"{path} cannot be read: {error.strerror}") from error
-    module = ModuleType(f"satura_rules_{blake2b(bytes(file), digest_size=8).hexdigest()}")
+    module = ModuleType(rules_module(file))
     module.__file__ = str(file)
     sys.modules[module.__name__] = module  # dataclasses and type hints look there
     sys.path.insert(0, str(file.parent))
