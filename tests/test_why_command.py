@@ -162,19 +162,19 @@ def test_the_command_says_which_candidates_lost(model: Path, run: Run) -> None:
     assert run(model)[0] == 2
 
 
-@pytest.mark.parametrize("seed", [0, 3, 7])
-def test_what_lost_is_told_or_counted(seed: int) -> None:
+def test_what_lost_is_told_or_counted() -> None:
     """Also candidates with which the rest does without what they compute."""
-    found, result = best_choice(saturate(random_program(seed)[0], rule_set("default")))
-    told = _Told(found, result, made := assembly(found, result))
     useless = 0
-    for cls in result.choice:
-        root, answer = made.stored[cls], contest(found, result, cls)
-        others = len(found.graph.candidates[cls]) - 1
-        assert len(answer.losers) + answer.useless + answer.left_out == others
-        text = told.text(root, root, answer)
-        assert ("nothing else could have computed it" in text) == (not others)
-        assert (f"lost, {answer.useless} other candidate" in text) == (answer.useless > 0)
-        assert told.as_json(root, answer)["useless"] == answer.useless
-        useless += answer.useless
+    for seed in (0, 3, 7):
+        found, result = best_choice(saturate(random_program(seed)[0], rule_set("default")))
+        told = _Told(found, result, made := assembly(found, result))
+        for cls in result.choice:
+            root, answer = made.stored[cls], contest(found, result, cls)
+            others = len(found.graph.candidates[cls]) - 1
+            assert len(answer.losers) + answer.useless + answer.left_out == others
+            text = told.text(root, root, answer)
+            assert ("nothing else could have computed it" in text) == (not others)
+            assert (f"lost, {answer.useless} other candidate" in text) == (answer.useless > 0)
+            assert told.as_json(root, answer)["useless"] == answer.useless
+            useless += answer.useless
     assert useless
