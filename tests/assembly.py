@@ -77,6 +77,13 @@ def functions() -> Program:
     return build.program({"y": build.concat(results, 0)})
 
 
+def encoded() -> Program:
+    """Functions of rows of three numbers, stored side by side."""
+    build = Builder()
+    x = build.input("x", DType.F32, (500, 3))
+    return build.program({"y": build.concat([x, build.unary("sin", x), build.unary("exp", x)], 1)})
+
+
 def softmax() -> Program:
     """Rows with a maximum and a sum."""
     build = Builder()
@@ -173,7 +180,7 @@ PROGRAMS = {
     "octets": octets, "few_columns": few_columns, "few_octets": lambda: octets(24),
     "small_octets": lambda: octets(largest=64),
     "few_small_octets": lambda: octets(24, largest=64),
-    "activated": activated, "doubles": doubles,
+    "activated": activated, "doubles": doubles, "encoded": encoded,
 }  # fmt: skip
 SUM_FOUR_PRODUCTS = ("icelake-server", "sapphirerapids", "znver4", "znver5")
 

@@ -104,6 +104,13 @@ def test_windows_move_no_single_elements(cpu: str, program: str) -> None:
     assert not re.search(r"\tvp?(?:gather|scatter)", assembly_for(cpu, program))
 
 
+@pytest.mark.parametrize(
+    "cpu", deep_but(FEW[:1], [cpu for cpu, width in CPUS.items() if width == 64])
+)
+def test_dear_functions_have_vectors_however_they_are_stored(cpu: str) -> None:
+    assert re.search(r"\tvp?scatter.*zmm", assembly_for(cpu, "encoded"))
+
+
 @pytest.mark.deep
 def test_vectors_of_an_arm_cpu() -> None:
     for program in ("contraction", "functions", "softmax", "doubles"):

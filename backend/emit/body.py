@@ -228,12 +228,19 @@ class BodyText:
             new(access.start),
             tuple(new(stride) for stride in access.strides[:count]) if moves else (),
             tuple(self._stride(stride) for stride in middles) if any(middles) else (),
-            "" if not inner else str(unit) if inner == unit else self._stride(inner),
+            "" if not inner else str(unit) if inner == unit else self._inner_stride(inner),
             tuple(new(scale) for _, scale in access.extras),
         )
 
     def _stride(self, stride: int) -> str:
         return str(int(stride)) if stride in self.literals else self.arguments.new(stride)
+
+    def _inner_stride(self, stride: int) -> str:
+        """A stride of the inner loop. Where LLVM is told one that it does not know, it has vectors
+        only for a stride of 1: of a sum it does not think so, and gathers and scatters."""
+        if stride in self.literals or not self.nest.is_dear:
+            return self._stride(stride)
+        return f"({self.arguments.new(stride - 1)} + 1)"
 
     def _expression(self, index: int, block: Block) -> str:
         value = self.nest.values[index]

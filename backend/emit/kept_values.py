@@ -13,11 +13,10 @@ from math import prod
 from satura.backend.emit.body import Arguments, Block, BodyText, Level
 from satura.backend.emit.reductions import cost, reads_loops
 from satura.backend.emit.row_groups import GROUP
-from satura.backend.lower.body import needed_values
+from satura.backend.lower.body import DEAR, needed_values
 from satura.backend.lower.canonical import Canonical
 from satura.rewrite.types.tensor_type import DType
 
-DEAR = 8.0  # flops from which on a value is kept for the next pass
 LARGEST_SPILL = 1 << 20  # bytes of scratch for values that two passes need
 WIDEST = 8  # bytes of an element, at most
 

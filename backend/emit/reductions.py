@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from satura.backend.emit.text import zero
-from satura.backend.lower.body import Nest, Reduction, needed_values
-from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.backend.lower.body import FLOPS, Nest, Reduction, needed_values
 from satura.rewrite.types.tensor_type import DType
-
-FLOPS = {f.name: f.flops for f in (*UNARY.values(), *BINARY.values())}
 
 
 def cost(nest: Nest, index: int) -> float:

@@ -15,13 +15,13 @@ from satura.backend.emit.accumulators import Accumulator
 from satura.backend.emit.body import Arguments, Block, BodyText, Level
 from satura.backend.emit.code import Code
 from satura.backend.emit.column_sums import column_sum_lines
-from satura.backend.emit.kept_values import DEAR, KeptValues
+from satura.backend.emit.kept_values import KeptValues
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
-from satura.backend.emit.reductions import FLOPS, cost, has_key, identity_text, reads_loops
+from satura.backend.emit.reductions import cost, has_key, identity_text, reads_loops
 from satura.backend.emit.row_groups import GROUP, SHORT_ROW, group_lines, vector_lines
 from satura.backend.emit.searched_blocks import BLOCK, search_lines
 from satura.backend.emit.text import indent
-from satura.backend.lower.body import Argument, Pointer, Reduction, needed_values
+from satura.backend.lower.body import DEAR, FLOPS, Argument, Pointer, Reduction, needed_values
 from satura.backend.lower.canonical import Canonical
 from satura.backend.sizes.size import defer
 from satura.backend.target import host_target

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
@@ -29,6 +30,8 @@ class Pointer:
 
 Argument = int | Pointer
 MAX_TAPS = 121  # windows of no more taps ask per tap what lies outside
+FLOPS = {f.name: f.flops for f in (*UNARY.values(), *BINARY.values())}
+DEAR = 8.0  # flops from which on to compute takes longer than to load and store
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,11 @@ class Nest:
     def inner(self) -> range:
         """The reduced loops."""
         return range(len(self.extents) - self.reduced, len(self.extents))
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether an iteration takes longer to compute than to load and store."""
+        return sum(FLOPS.get(value.op, 0.0) for value in self.values) >= DEAR
 
     def accesses(self) -> Iterable[Access]:
         """Every access, the store's last."""

@@ -21,6 +21,7 @@ from satura.rewrite.types.dims import is_same
 
 SHORT = 8  # an inner loop of fewer iterations hardly vectorises
 MOST_OF_SHORT = 16  # cost of an inner loop of no iterations: as of two strided accesses
+MORE_OF_DEAR = 4  # times as much, where an iteration computes more than it loads and stores
 LONGEST_RUN = 4  # iterations of a loop that stand side by side
 
 
@@ -104,16 +105,17 @@ def _least(nest: Nest, choices: Sequence[tuple[int, int]]) -> int | None:
     Too few iterations cost, too. They are counted only where that decides: it makes classes of
     sizes.
     """
+    more = MORE_OF_DEAR if nest.is_dear else 1
     order = sorted((strided, place) for place, (strided, _) in enumerate(choices))
     found: tuple[int, int] | None = None
     for number, (strided, place) in enumerate(order):
         if found is not None and (strided, place) > found:
             break
         extent = nest.extents[choices[place][1]]
-        worst = strided + (MOST_OF_SHORT if is_fixed(extent) else MOST_OF_SHORT // 2), place
+        worst = strided + more * MOST_OF_SHORT // (1 if is_fixed(extent) else 2), place
         rivals = [*order[number + 1 :], *([found] if found else [])]
         if any(rival < worst for rival in rivals):
-            worst = strided + _shortness(extent), place
+            worst = strided + more * _shortness(extent), place
         found = worst if found is None else min(found, worst)
     return None if found is None else found[1]
 
