@@ -456,4 +456,4 @@ def test_the_command_times_models_in_which_nodes_stay(
     assert "; 3 parts, and as the model has them 2 nodes: NonMaxSuppression 'kept', TopK 'z'" in out
     assert "timed at n=7 (see --size)" in out and "run against run" in out
     assert cli("optimize", path, tmp_path / "out.onnx", "--time", "--size", "found=7") == 2
-    assert "there is no size 'found'; the sizes are ['n']" in capsys.readouterr().err
+    assert "there is no size 'found' in the model; its sizes are ['n']" in capsys.readouterr().err

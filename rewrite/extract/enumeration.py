@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heappop, heappush
 from itertools import product as cartesian
-from math import inf
+from math import inf, prod
 from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
@@ -29,6 +29,7 @@ from satura.rewrite.ops import REGISTRY, Kind
 
 _MAX_VISITS = 12  # of one class, should prices in circles of classes fall for long
 _WIDTH_OF_ROWS = 2  # what is cheapest alone may not be so beside what the row reads once more
+_MOST_WAYS = 128  # to read the operands of an e-node, in a wide search
 _SMALL = MAX_NODES // 4  # nodes: of smaller fragments several fit in one
 _ROOMY = "leaves room"  # marks an option beside a cheaper one
 _EQUAL = 1 + 1e-4  # times as long: two ways to read the same
@@ -192,14 +193,14 @@ class Enumeration:
         if classes.known[cls] and not seen and not widens(classes, cls, node):
             return ()  # computed at compile time
         ways: list[list[Instance | None]] = []
-        dtype = classes.types[cls].dtype
+        dtype, wide = classes.types[cls].dtype, self.width > 1
         special = 0
         for position, operand in enumerate(node.operands):
             options: list[Instance | None] = [None] if self._total[operand] < inf else []
             if held := self.options[operand]:
                 forms = inlinable(op, dtype, position)
                 is_special = False
-                for _, each in held.values():
+                for _, each in sorted(held.values(), key=_price) if wide else held.values():
                     template = each.template
                     if template.form in forms and not template.closed:
                         options.append(each)
@@ -209,6 +210,8 @@ class Enumeration:
                 if is_seen and self._have_room(node.operands):
                     del options[0]
             ways.append(options)
+        while wide and prod(map(len, ways)) > _MOST_WAYS:
+            max(ways, key=len).pop()  # the dearest
         found = cartesian(*ways)
         return filter(agree, found) if special > 1 and kind is _ELEMENTWISE else found
 
@@ -350,6 +353,10 @@ class Enumeration:
                 total += sum(map(own.__getitem__, members(more)))
                 bits |= more
         return total, bits
+
+
+def _price(option: tuple[float, Instance]) -> float:
+    return option[0]
 
 
 def agree(parts: tuple[Instance | None, ...]) -> bool:
