@@ -51,9 +51,13 @@ DIFFERENCES = {
     " computes it, and not 1.0.",
     "ConvTranspose": "under `auto_pad` SAME the result is the input's extent times the stride, also"
     " where the kernel is shorter than the stride. A weight that is infinite or NaN is multiplied"
-    " by the zeros that stand between spread elements and around them, too, and gives NaN there.",
+    " by the zeros around the elements, and where the strides multiply to more than 16 an element"
+    " that is so by those that fill up the kernel: NaN is there.",
     "MaxPool": "`auto_pad` SAME regards dilations. NaN under a window is its maximum, and -inf that"
     " of a window of -inf alone; a saved model leaves both to the runtime, as ONNX does.",
+    "NonMaxSuppression": "boxes whose scores are NaN come last, in the order in which they are"
+    " given; onnxruntime takes them from a heap in no order that is defined.",
+    "QLinearSoftmax": "each result is rounded once; onnxruntime's may be a step off.",
     "AveragePool, LpPool, MaxPool": "a window that is longer than the axis fits nowhere, also where"
     " it is by less than a stride. ONNX: `floor((input + pads - kernel) / stride + 1)`.",
 }
