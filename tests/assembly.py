@@ -14,6 +14,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from satura.backend import target
+from satura.backend.lower.body import Access, Nest, Pointer, Value
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import DType
@@ -75,13 +76,6 @@ def functions() -> Program:
     results = [build.unary(name, x) for name in VECTOR_FUNCTIONS]
     results += [build.binary(name, x, results[0]) for name in ("pow", "max", "min", "div")]
     return build.program({"y": build.concat(results, 0)})
-
-
-def encoded() -> Program:
-    """Functions of rows of three numbers, stored side by side."""
-    build = Builder()
-    x = build.input("x", DType.F32, (500, 3))
-    return build.program({"y": build.concat([x, build.unary("sin", x), build.unary("exp", x)], 1)})
 
 
 def softmax() -> Program:
@@ -180,7 +174,7 @@ PROGRAMS = {
     "octets": octets, "few_columns": few_columns, "few_octets": lambda: octets(24),
     "small_octets": lambda: octets(largest=64),
     "few_small_octets": lambda: octets(24, largest=64),
-    "activated": activated, "doubles": doubles, "encoded": encoded,
+    "activated": activated, "doubles": doubles,
 }  # fmt: skip
 SUM_FOUR_PRODUCTS = ("icelake-server", "sapphirerapids", "znver4", "znver5")
 
@@ -214,9 +208,29 @@ def assembly(program: Program) -> str:
     return assembly_of(KernelSource(code.name, code.text))
 
 
+def of_nest(nest: Nest) -> str:
+    """The code of a loop nest as one kernel."""
+    from satura.backend.emit.loops import loop_code
+    from satura.backend.jit.kernel import KernelSource
+    from satura.backend.jit.translate import assembly as assembly_of
+
+    code = loop_code("nest", [nest], 1, lambda _: None)
+    return assembly_of(KernelSource(code.name, code.text))
+
+
+def strided() -> Nest:
+    """A function of rows of three numbers, which are stored 100 bytes apart."""
+    load = Value("load", DType.F32, access=Access(Pointer(("buffer", 0)), (12, 4)))
+    target = Access(Pointer(("buffer", 1)), (100, 4))
+    function = Value("exp", DType.F32, (0,))
+    return Nest((500, 3), 0, (load, function), (), (), target, 1, DType.F32)
+
+
 if __name__ == "__main__":
     cpu, vector_bytes = sys.argv[1:]
     named = named_target(cpu, int(vector_bytes))
     with patch("satura.backend.target.host_target", lambda: named):
         for line in sys.stdin:
-            print(json.dumps(assembly(PROGRAMS[line.strip()]())), flush=True)
+            name = line.strip()
+            text = of_nest(strided()) if name == "strided" else assembly(PROGRAMS[name]())
+            print(json.dumps(text), flush=True)

@@ -108,6 +108,22 @@ def check(model: onnx.ModelProto, compiled: satura.Compiled, given: Mapping[str,
         assert_close(value.reshape(result.shape), result)
 
 
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+def test_a_branch_has_a_shape_by_values_and_sizes() -> None:
+    """At no size is it that of the other branch."""
+    model = onnx.parser.parse_model(HEAD + """
+        g (float[n] x, float[1,1] d, int64[1] k) => (float[m] y) {
+        s = ReduceSum<keepdims=0>(d) zero = Constant<value_float=0.0>() c = Greater(s, zero)
+        y = If (c) <
+            then_branch = t () => (float[v] a)
+                { l = Shape(x) most = Min(k, l) a, places = TopK<axis=0>(x, most) },
+            else_branch = e () => (float[w] o) { o = Neg(x) }> }""")  # fmt: skip
+    compiled = satura.compile(model, threads=1)
+    for count in (1, 2, 9):
+        for values in ARGUMENTS[1:]:
+            check(model, compiled, {**of(values), "k": np.array([count])})
+
+
 @pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")  # of bodies for new types
 @pytest.mark.parametrize(
     "name",

@@ -48,7 +48,7 @@ def loop_code(
     Boxes have as many outer loops as the deepest of them, or as `wanted` says where that is more.
     """
     boxes: dict[str, list[list[Argument]]] = {}
-    forms = [canonical(nest) for nest in nests]
+    forms = [canonical(nest, len(nests) == 1) for nest in nests]
     deepest = max(form.outer for form in forms)
     most = max(deepest, wanted.outer) if wanted else deepest
     scratch = 0

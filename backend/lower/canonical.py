@@ -21,7 +21,7 @@ from satura.rewrite.types.dims import is_same
 
 SHORT = 8  # an inner loop of fewer iterations hardly vectorises
 MOST_OF_SHORT = 16  # cost of an inner loop of no iterations: as of two strided accesses
-MORE_OF_DEAR = 4  # times as much, where an iteration computes more than it loads and stores
+MORE_OF_DEAR = 4  # times as much, where an iteration computes longer than it loads and stores
 LONGEST_RUN = 4  # iterations of a loop that stand side by side
 
 
@@ -35,8 +35,11 @@ class Canonical:
     column: bool
 
 
-def canonical(nest: Nest) -> Canonical:
-    """The canonical form of `nest`, whose extents are all positive."""
+def canonical(nest: Nest, is_alone: bool = True) -> Canonical:
+    """The canonical form of `nest`, whose extents are all positive.
+
+    Where it is not alone in its kernel, all boxes had better have the same loops inside.
+    """
     nest = renumber(nest)
     if not nest.reductions:
         order = _by_stride(list(nest.outer), nest.target)
@@ -45,7 +48,10 @@ def canonical(nest: Nest) -> Canonical:
             loop, short = run
             order.remove(short)
             return _arrange(nest, order, [short], loop, False)
-        inner = _best(nest, list(nest.outer), tuple(nest.accesses()))
+        *_, last = _merge_loops(nest, [[loop] for loop in order], set()) or [[]]
+        is_short = is_alone and nest.is_dear and len(last) == 1
+        shortness = MORE_OF_DEAR if is_short else 1
+        inner = _best(nest, list(nest.outer), tuple(nest.accesses()), shortness)
         return _arrange(nest, order, [], inner, False)
     reads = _reads_of_reductions(nest)
     clipped = {clip.loop for clip in nest.clips}
@@ -92,30 +98,32 @@ def _moves_clips(nest: Nest, loop: int) -> bool:
     return any(access is not None and access.strides[loop] for access in accesses)
 
 
-def _best(nest: Nest, loops: Sequence[int], accesses: Sequence[Access]) -> int | None:
+def _best(
+    nest: Nest, loops: Sequence[int], accesses: Sequence[Access], shortness: int = 1
+) -> int | None:
     """The loop with fewest strided accesses, the last of equals."""
     last_first = [*reversed(loops)]
-    found = _least(nest, [(_strided(nest, loop, accesses), loop) for loop in last_first])
+    choices = [(_strided(nest, loop, accesses), loop) for loop in last_first]
+    found = _least(nest, choices, shortness)
     return None if found is None else last_first[found]
 
 
-def _least(nest: Nest, choices: Sequence[tuple[int, int]]) -> int | None:
+def _least(nest: Nest, choices: Sequence[tuple[int, int]], shortness: int = 1) -> int | None:
     """Which of some costs of strided accesses, and loops, is the least, the first of equals.
 
-    Too few iterations cost, too. They are counted only where that decides: it makes classes of
-    sizes.
+    Too few iterations cost, too, `shortness` times as much as where little is computed. They are
+    counted only where that decides: it makes classes of sizes.
     """
-    more = MORE_OF_DEAR if nest.is_dear else 1
     order = sorted((strided, place) for place, (strided, _) in enumerate(choices))
     found: tuple[int, int] | None = None
     for number, (strided, place) in enumerate(order):
         if found is not None and (strided, place) > found:
             break
         extent = nest.extents[choices[place][1]]
-        worst = strided + more * MOST_OF_SHORT // (1 if is_fixed(extent) else 2), place
+        worst = strided + shortness * MOST_OF_SHORT // (1 if is_fixed(extent) else 2), place
         rivals = [*order[number + 1 :], *([found] if found else [])]
         if any(rival < worst for rival in rivals):
-            worst = strided + more * _shortness(extent), place
+            worst = strided + shortness * _shortness(extent), place
         found = worst if found is None else min(found, worst)
     return None if found is None else found[1]
 

@@ -73,14 +73,19 @@ class Importer:
         build: Tensors,
         takes_turns: bool = False,
         is_as_declared: bool = True,
+        leaves_out: bool = False,
     ) -> None:
-        """Outputs are checked where the model `is_as_declared`: sizes of 1 may change ranks."""
+        """Outputs are checked where the model `is_as_declared`: sizes of 1 may change ranks.
+
+        It `leaves_out`, for the host, also control flow that may run here at other sizes.
+        """
         self.model = model = apart.proto
         self.weights = apart.weights
         self.given = given
         self.sizes = sizes
         self.build = build
         self.takes_turns, self.is_as_declared = takes_turns, is_as_declared
+        self.leaves_out = leaves_out
         self.values = Values(self.build, asks, apart.data)
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.host_calls: dict[HostCall, str] = {}
@@ -245,7 +250,8 @@ class Importer:
         self, node: Context, scope: Scope, depth: int, error: UnsupportedError
     ) -> UnsupportedError:
         """The error of a node of control flow, or what says that it can run on the host."""
-        if self.build.has_chosen and not isinstance(error, UnknownValue):
+        is_chosen = self.build.has_chosen and not self.leaves_out
+        if is_chosen and not isinstance(error, UnknownValue):
             return error  # at other sizes it may run here
         if _is_batched(node):
             return error

@@ -245,6 +245,7 @@ class _Import:
     for_all_sizes: bool = False
     clamps: bool = False
     takes_turns: bool = False
+    leaves_out: bool = False
 
     def of(self, model: Source) -> tuple[Program, Importer]:
         """The program of a model, whose functions are inlined where extents in them are open."""
@@ -298,6 +299,13 @@ class _Import:
                 if refused is None:
                     raise
         assert refused is not None
+        if not self.leaves_out:  # at no size does all of it run here
+            try:
+                return replace(self, leaves_out=True)._at_some_sizes(apart)
+            except OpenExtents:
+                raise
+            except (ModelError, UnsupportedError):
+                pass
         refused.args = (f"{refused}; {_HOW_CHOSEN}",)
         raise refused from None
 
@@ -315,8 +323,9 @@ class _Import:
         while True:
             build = Tensors(self.for_all_sizes, usual, likely, self.clamps)
             importer = Importer(
-                apart, self.values, self.asks, known, build, takes_turns, not self.sizes
-            )
+                apart, self.values, self.asks, known, build, takes_turns, not self.sizes,
+                self.leaves_out,
+            )  # fmt: skip
             try:
                 program = importer.program()
                 build.has_chosen |= has_chosen
