@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from satura.backend.emit.text import zero
-from satura.backend.lower.body import FLOPS, Nest, Reduction, needed_values
+from satura.backend.lower.body import Nest, Reduction, needed_values
 from satura.rewrite.types.tensor_type import DType
 
 
 def cost(nest: Nest, index: int) -> float:
     """Flops of computing a value from loads and finished reductions."""
-    indices = needed_values(nest.values, [index])
-    return sum(FLOPS.get(nest.values[source].op, 0.0) for source in indices)
+    return nest.flops(needed_values(nest.values, [index]))
 
 
 def step_text(function: str, held: str, value: str) -> str:

@@ -21,7 +21,7 @@ from satura.backend.emit.reductions import cost, has_key, identity_text, reads_l
 from satura.backend.emit.row_groups import GROUP, SHORT_ROW, group_lines, vector_lines
 from satura.backend.emit.searched_blocks import BLOCK, search_lines
 from satura.backend.emit.text import indent
-from satura.backend.lower.body import DEAR, FLOPS, Argument, Pointer, Reduction, needed_values
+from satura.backend.lower.body import DEAR, Argument, Pointer, Reduction, needed_values
 from satura.backend.lower.canonical import Canonical
 from satura.backend.sizes.size import defer
 from satura.backend.target import host_target
@@ -270,7 +270,7 @@ class _Rows:
         """Whether what an element costs is worth a loop of its own for the last ones."""
         needed = needed_values(self.nest.values, targets, self.given)
         moving = (index for index in needed if self.body.levels[index] is Level.INNER)
-        return sum(FLOPS.get(self.nest.values[index].op, 0.0) for index in moving) >= DEAR
+        return self.nest.flops(moving) >= DEAR
 
     def _is_searched(self, reductions: Sequence[Reduction]) -> bool:
         """Whether a pass finds nothing but places, in long rows."""

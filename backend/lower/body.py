@@ -30,7 +30,7 @@ class Pointer:
 
 Argument = int | Pointer
 MAX_TAPS = 121  # windows of no more taps ask per tap what lies outside
-FLOPS = {f.name: f.flops for f in (*UNARY.values(), *BINARY.values())}
+_FLOPS = {f.name: f.flops for f in (*UNARY.values(), *BINARY.values())}
 DEAR = 8.0  # flops from which on to compute takes longer than to load and store
 
 
@@ -147,7 +147,11 @@ class Nest:
     @property
     def is_dear(self) -> bool:
         """Whether an iteration takes longer to compute than to load and store."""
-        return sum(FLOPS.get(value.op, 0.0) for value in self.values) >= DEAR
+        return self.flops(range(len(self.values))) >= DEAR
+
+    def flops(self, indices: Iterable[int]) -> float:
+        """Flops of computing these values from what they read."""
+        return sum(_FLOPS.get(self.values[index].op, 0.0) for index in indices)
 
     def accesses(self) -> Iterable[Access]:
         """Every access, the store's last."""

@@ -48,8 +48,7 @@ def canonical(nest: Nest, is_alone: bool = True) -> Canonical:
             loop, short = run
             order.remove(short)
             return _arrange(nest, order, [short], loop, False)
-        *_, last = _merge_loops(nest, [[loop] for loop in order], set()) or [[]]
-        is_short = is_alone and nest.is_dear and len(last) == 1
+        is_short = is_alone and nest.is_dear and _is_last_apart(nest, order)
         shortness = MORE_OF_DEAR if is_short else 1
         inner = _best(nest, list(nest.outer), tuple(nest.accesses()), shortness)
         return _arrange(nest, order, [], inner, False)
@@ -66,6 +65,12 @@ def canonical(nest: Nest, is_alone: bool = True) -> Canonical:
     if ordered and row is not None:
         row = middle[-1]
     return _arrange(nest, outer, middle, row, False)
+
+
+def _is_last_apart(nest: Nest, order: Sequence[int]) -> bool:
+    """Whether the last of some loops is not one with the loop before it."""
+    merged = _merge_loops(nest, [[loop] for loop in order], set())
+    return bool(merged) and len(merged[-1]) == 1
 
 
 def _run(nest: Nest) -> tuple[int, int] | None:

@@ -51,8 +51,8 @@ DIFFERENCES = {
     " computes it, and not 1.0.",
     "ConvTranspose": "under `auto_pad` SAME the result is the input's extent times the stride, also"
     " where the kernel is shorter than the stride. A weight that is infinite or NaN is multiplied"
-    " by the zeros around the elements, and where the strides multiply to more than 16 an element"
-    " that is so by those that fill up the kernel: NaN is there.",
+    " by the zeros around the elements, and where the strides multiply to more than 16 such an"
+    " element by the zeros that fill up the kernel: both give NaN.",
     "MaxPool": "`auto_pad` SAME regards dilations. NaN under a window is its maximum, and -inf that"
     " of a window of -inf alone; a saved model leaves both to the runtime, as ONNX does.",
     "NonMaxSuppression": "boxes whose scores are NaN come last, in the order in which they are"
