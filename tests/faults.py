@@ -353,6 +353,12 @@ FAULTS = (
     ),
     Fault(
         "backend/contraction/gathering.py",
+        "{places}, valid, weights, 0)",
+        "{places}, valid - 1, weights, 0)",
+        "tests/test_contraction.py::test_a_last_panel_of_few_vectors",
+    ),
+    Fault(
+        "backend/contraction/gathering.py",
         'yield f"{INDENT}weights = source"',
         'yield f"{INDENT}weights = source + {CACHE_LINE}"',
         "tests/test_contraction.py::test_right_operands_that_are_panels_already",

@@ -183,36 +183,53 @@ def copied_panel_lines(
     there, no more are read."""
     size = width * word.itemsize
     yield f"seen = {width}" + (f" if valid > {tail} else {tail}" if tail else "")
-    yield "done = 0"
+    yield "done = 0"  # lines of which as many columns are there as `copied` says
+    yield "copied = 0"
     if dtype is word:
         yield from _transposing_lines(lanes, size, word.itemsize, depth)
+        yield from _part_lines(width, lanes, word, depth)
     read, put = f"read_{dtype.value}", f"put_{word.value}"
-    yield f"for k in range(done if valid == {width} else 0, {depth}):"
+    yield f"for k in range(done if copied >= seen else 0, {depth}):"
     line = [
         f"line = weights + k * {size}",
         "origin = source + k * right_depth_stride",
+        "first = copied if k < done else 0",
         f"if right_column_stride == {dtype.itemsize} and valid == {width}:",
         f"{INDENT}for n in range({width}):",
         f"{INDENT * 2}{put}(line, n, {read}(origin, n))",
         "else:",
-        f"{INDENT}for n in range(valid // {lanes} * {lanes} if k < done else 0, valid):",
+        f"{INDENT}for n in range(first, valid):",
         f"{INDENT * 2}{put}(line, n, {read}(origin + n * right_column_stride, 0))",
-        "for n in range(valid, seen):",
+        "for n in range(max(first, valid), seen):",
         f"{INDENT}{put}(line, n, scalar_{word.value}(0))",
     ]
     yield from indent(1, line)
 
 
 def _transposing_lines(lanes: int, size: int, word: int, depth: str) -> list[str]:
-    """`done` lines of the panel's whole vectors, where the depth is contiguous."""
+    """The whole vectors of `done` lines, where the depth is contiguous."""
     return [
         f"if right_depth_stride == {word}:",
         f"{INDENT}done = {depth} // {lanes} * {lanes}",
-        f"{INDENT}for n in range(0, valid - {lanes - 1}, {lanes}):",
+        f"{INDENT}copied = valid // {lanes} * {lanes}",
+        f"{INDENT}for n in range(0, copied, {lanes}):",
         f"{INDENT * 2}for k in range(0, done, {lanes}):",
         f"{INDENT * 3}origin = source + n * right_column_stride + k * {word}",
         f"{INDENT * 3}line = weights + k * {size} + n * {word}",
         f"{INDENT * 3}transpose_block_{8 * word}(origin, right_column_stride, line, {size})",
+    ]
+
+
+def _part_lines(width: int, lanes: int, word: DType, depth: str) -> list[str]:
+    """The vectors of all lines, where columns are contiguous and do not fill the panel."""
+    size = word.itemsize
+    places = f"source, right_depth_stride, {depth}, weights, {width * size}"
+    return [
+        f"elif right_column_stride == {size} and valid < {width}:",
+        f"{INDENT}put_{word.value}(weights, 0, scalar_{word.value}(0))",
+        f"{INDENT}rows_{word.value}_1({places}, valid, weights, 0)",
+        f"{INDENT}done = {depth}",
+        f"{INDENT}copied = (valid + {lanes - 1}) // {lanes} * {lanes}",
     ]
 
 
