@@ -130,6 +130,16 @@ def test_a_part_with_two_homes_is_copied() -> None:
     assert statistics(schedule)["moved-bytes"] > 0
 
 
+def test_a_tensor_that_is_both_parts_of_a_concat_is_copied_once() -> None:
+    build = Builder()
+    x = conv_block(build, build.input("x", DType.F32, (1, 8, 8, 4)), 4, 16)
+    schedule = extract(unrewritten(build.program({"y": build.concat([x, x], 3)})))
+    check(schedule)
+    counts = statistics(schedule)
+    assert counts["moved-bytes"] == 8 * 8 * 16 * 4
+    assert schedule.seconds == pytest.approx(sum(each.seconds for each in schedule.dispatches))
+
+
 @pytest.mark.parametrize(("batch", "axis", "copies"), [(1, 1, 0), (2, 1, 2), (1, 2, 2)])
 def test_what_lies_without_gaps_is_stored_through_a_reshape(
     batch: int, axis: int, copies: int

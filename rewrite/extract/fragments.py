@@ -167,13 +167,12 @@ class Fragment:
 
 def placement(classes: EClasses, cls: int, node: ENode) -> Fragment:
     """The concat `node` as a buffer that its operands' producers write into."""
+    homes = {*classes.inputs, *(output for _, output in classes.outputs)}
     copied = []
-    first, second = node.operands
-    outputs = {output for _, output in classes.outputs}
     for operand in node.operands:
-        has_home = classes.known[operand] or operand in classes.inputs or operand in outputs
-        if has_home or first == second:
+        if classes.known[operand] or operand in homes:
             copied.append(classes.bytes[operand])
+        homes.add(operand)  # a tensor that is both parts lies in one of them
     reads = dict.fromkeys(node.operands, 0.0)
     return Fragment(
         cls, node, (None, None), Fused.PLACEMENT, reads, {cls: NOTHING}, tuple(copied), closed=True
