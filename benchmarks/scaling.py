@@ -1,8 +1,9 @@
 """`python -m benchmarks scaling`: what a model would gain on machines of many cores, simulated.
 
 A model is compiled for each number of threads. Every share of every step then runs alone on one
-thread here. On the simulated machine a step takes as long as its longest share, no less than its
-bytes take at the bandwidth that all cores share, and 2 microseconds for the threads to meet.
+thread here; what the call from Python takes is taken off. On the simulated machine a step takes as
+long as its longest share, no less than its bytes take at the bandwidth that all cores share, and
+2 microseconds for the threads to meet.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from benchmarks.models import build, example_inputs
 from satura.backend.plan.compiled import compile_schedule
 from satura.backend.plan.plan import Plan
 from satura.backend.run.routine import Instance
+from satura.backend.run.runtime import Executor
 from satura.commands.terminal import print_table, progress
 from satura.pipeline.rates import cost_model
 from satura.pipeline.remembered import rewrite_once
@@ -24,6 +26,7 @@ from satura.rewrite.program.program import Program
 
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 BARRIER = 2e-6  # seconds
+_NONE = 2**40  # shares of a step, of which the first has nothing to do
 SIZES = {"batch": 1, "seq": 128}
 
 
@@ -59,17 +62,22 @@ def simulate(plan: Plan, instance: Instance, threads: int, bandwidth: float, rou
     """Seconds of a call on `threads` threads that meet after each step."""
     total = 0.0
     executor = instance.executor
+    steps = range(len(plan.launched))
+    idle = min(_fastest(executor, step, 0, _NONE, rounds) for step in steps)
     for step, number in enumerate(plan.launched):
         shares = min(executor.width(step), threads)
-        slowest = 0.0
-        for share in range(shares):
-            best = inf
-            for _ in range(rounds):
-                start = perf_counter()
-                executor.run_share(step, share, shares)
-                best = min(best, perf_counter() - start)
-            slowest = max(slowest, best)
+        slowest = max(_fastest(executor, step, share, shares, rounds) for share in range(shares))
         features = plan.schedule.dispatches[number].features
         size = 0.0 if features is None else features.far
-        total += max(slowest, size / bandwidth) + (BARRIER if shares > 1 else 0.0)
+        total += max(slowest - idle, size / bandwidth) + (BARRIER if shares > 1 else 0.0)
     return total
+
+
+def _fastest(executor: Executor, step: int, share: int, shares: int, rounds: int) -> float:
+    """Seconds of one share of a step, the call from Python included."""
+    best = inf
+    for _ in range(rounds):
+        start = perf_counter()
+        executor.run_share(step, share, shares)
+        best = min(best, perf_counter() - start)
+    return best
