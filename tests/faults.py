@@ -163,6 +163,12 @@ FAULTS = (
     ),
     # extraction and its costs
     Fault(
+        "rewrite/extract/even_steps.py",
+        "place is not None and is_affine(offset(place, strides))",
+        "place is not None",
+        "tests/test_extract.py",
+    ),
+    Fault(
         "rewrite/extract/combine.py",
         "if held is None or amount[1] > held[1]:",
         "if held is not None and amount[1] > held[1]:",

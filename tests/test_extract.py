@@ -140,17 +140,26 @@ def test_a_tensor_that_is_both_parts_of_a_concat_is_copied_once() -> None:
     assert schedule.seconds == pytest.approx(sum(each.seconds for each in schedule.dispatches))
 
 
-@pytest.mark.parametrize(("batch", "axis", "copies"), [(1, 1, 0), (2, 1, 2), (1, 2, 2)])
-def test_what_lies_without_gaps_is_stored_through_a_reshape(
-    batch: int, axis: int, copies: int
+@pytest.mark.parametrize(
+    ("shape", "axis", "copies"),
+    [
+        ((1, 108, 4), 1, 0), ((2, 108, 4), 1, 0), ((2, 108, 4), 0, 0), ((2, 36, 12), 2, 0),
+        ((72, 12), 1, 0), ((2, 6, 3, 2, 12), 4, 0), ((2, 6, 3, 2, 12), 3, 2), ((1, 108, 4), 2, 2),
+        ((2, 6, 72), 1, 0), ((2, 6, 2, 36), 2, 0), ((2, 18, 24), 2, 2), ((12, 6, 4, 3), 2, 0),
+        ((12, 6, 4, 3), 3, 2),
+    ],
+)  # fmt: skip
+def test_a_result_is_stored_through_a_reshape_where_it_has_strides(
+    shape: tuple[int, ...], axis: int, copies: int
 ) -> None:
-    """A convolution steps through its result as a part of a buffer, where that has no gaps."""
+    """A convolution steps through its result in a larger buffer, where the reshape merges no axes
+    across a gap."""
     build = Builder()
     parts = []
+    batch = 1 if shape[0] == 1 else 2
     for name in "xy":
         x = build.input(name, DType.F32, (batch, 6, 6, 8))
-        result = conv_block(build, x, 8, 12)
-        parts.append(build.reshape(result, (batch, 6 * 6 * 3, 4)))
+        parts.append(build.reshape(conv_block(build, x, 8, 12), shape))
     program = build.program({"z": build.concat(parts, axis)})
     schedule = extract(unrewritten(program))
     assert statistics(schedule)["copy-count"] == copies
@@ -160,6 +169,25 @@ def test_what_lies_without_gaps_is_stored_through_a_reshape(
     for threads in (1, 2):
         found = compile_schedule(schedule, threads).run(arguments)["z"]
         assert compare(expected, found, exact=False) is None
+
+
+@pytest.mark.parametrize(("shape", "copies"), [((72, 12), 0), ((216, 4), 1)])
+def test_a_part_is_read_through_a_reshape_where_it_has_strides(
+    shape: tuple[int, ...], copies: int
+) -> None:
+    build = Builder()
+    parts = [conv_block(build, build.input(name, DType.F32, (2, 6, 6, 8)), 8, 12) for name in "xy"]
+    weights = build.constant(np.linspace(-1, 1, shape[-1] * 5, dtype=np.float32).reshape(-1, 5))
+    product = build.matmul(build.reshape(parts[0], shape), weights)
+    program = build.program({"z": build.concat(parts, 3), "product": product})
+    schedule = extract(unrewritten(program))
+    check(schedule)
+    assert sum(not dispatch.nodes for dispatch in schedule.dispatches) == copies
+    random = np.random.default_rng(2)
+    arguments = {name: random.standard_normal((2, 6, 6, 8)).astype(np.float32) for name in "xy"}
+    expected, found = interpret(program, arguments), compile_schedule(schedule, 1).run(arguments)
+    for name in expected:
+        assert compare(expected[name], found[name], exact=False) is None
 
 
 def test_softmax_is_one_row_dispatch() -> None:
