@@ -406,6 +406,12 @@ FAULTS = (
         "tests/test_suppression.py",
     ),
     Fault(
+        "backend/emit/searched_blocks.py",
+        '("max", "first") if reduction.takes_last else ("min", "stop - 1")',
+        '("min", "stop - 1")',
+        "tests/test_searched_blocks.py",
+    ),
+    Fault(
         "backend/emit/body.py",
         'bound <= least if value.op == "max"',
         'bound <= most if value.op == "max"',

@@ -19,7 +19,7 @@ from satura.backend.emit.kept_values import KeptValues
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import cost, has_key, identity_text, reads_loops
 from satura.backend.emit.row_groups import GROUP, SHORT_ROW, group_lines, vector_lines
-from satura.backend.emit.searched_blocks import BLOCK, search_lines
+from satura.backend.emit.searched_blocks import search_lines
 from satura.backend.emit.text import indent
 from satura.backend.lower.body import DEAR, Argument, Pointer, Reduction, needed_values
 from satura.backend.lower.canonical import Canonical
@@ -273,9 +273,10 @@ class _Rows:
         return self.nest.flops(moving) >= DEAR
 
     def _is_searched(self, reductions: Sequence[Reduction]) -> bool:
-        """Whether a pass finds nothing but places, in long rows."""
-        long = not (self.column or self.middle or self.clips) and self.length >= BLOCK
-        return long and all(each.position is not None for each in reductions)
+        """Whether a pass finds nothing but places, along rows."""
+        if self.column or self.middle or self.clips:
+            return False
+        return all(each.position is not None for each in reductions)
 
     def _last_pass(self) -> list[str]:
         before = self._start_pass()
