@@ -66,6 +66,7 @@ class _Rows:
         self.body = BodyText(
             self.nest, self.outer[: form.outer], self.middle, "i", self.arguments,
             "start" if self.column else None, Level.INNER if self.column else Level.ROW,
+            is_told_last=True,
         )  # fmt: skip
         self.lanes = host_target().lanes
         plain = not (self.column or self.middle or self.nest.clips)
@@ -110,6 +111,7 @@ class _Rows:
         else:
             step = step_odometer(self.outer, self.extents)
             lines += ["for row in range(hi - lo):", *indent(1, [*row, *step])]
+        lines += self.body.last
         few = self.grouped or self.length < SIDE_BY_SIDE * self.lanes
         short = not self.column and few
         numbers: tuple[Argument, ...] = tuple(self.arguments.numbers)
