@@ -20,11 +20,11 @@ from satura.pipeline.rates import cost_model
 from satura.pipeline.rule_sets import Rules, check
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.limits import Limits
-from satura.rewrite.errors import CallError, brief
-from satura.rewrite.extract.checked import check_graph
+from satura.rewrite.errors import CallError, ProgramError, brief
 from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Extractor
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
+from satura.rewrite.extract.greedy import tree_greedy
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import check_named
 
@@ -228,7 +228,7 @@ def _cells(
     for name, model in models.items():
         check_kind(name, model)
         if isinstance(model, ChoiceGraph):
-            check_graph(model, name)
+            _check_computable(model, name)
         digest = model_digest(model)
         if isinstance(model, ChoiceGraph):
             names, plain = (name, GIVEN, GIVEN, GIVEN), CostModel()
@@ -240,6 +240,14 @@ def _cells(
             content = content_of(digest, *given)
             found.append(_Cell((name, rule, cost, limit), content, model, *given, chosen))
     return found
+
+
+def _check_computable(graph: ChoiceGraph, name: str) -> None:
+    """Raise ProgramError where a goal cannot be computed."""
+    try:
+        tree_greedy(graph)
+    except ProgramError as error:
+        raise ProgramError(f"the choice graph {name!r}: {error}") from None
 
 
 def _by_name(what: str, given: Sequence[str] | Mapping[str, Given]) -> Mapping[str, Given | str]:
