@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from satura.rewrite.errors import ExpressionError, RuleError, brief
+from satura.rewrite.language.called import failed_function
 from satura.rewrite.language.expressions import (
     Apply,
     AttributeVariable,
@@ -164,7 +165,10 @@ class Direction:
     def failure(self, error: Exception, values: Values) -> RuleError:
         """The RuleError for an exception that came out of a computation."""
         shown = ", ".join(f"{name} = {values[name]}" for name in self.inputs if name in values)
-        text = f"rule '{self.label}' ({self.place}): {type(error).__name__}: {error} for {shown};"
+        raised = f"{type(error).__name__}: {error}"
+        function = failed_function(error)
+        where = f", raised in {function}," if function else ""
+        text = f"rule '{self.label}' ({self.place}): {raised}{where} for {shown};"
         if isinstance(error, TypeError | AttributeError) and is_of_expression(error):
             return ExpressionError(f"{text} an attribute has no such operator or field")
         if isinstance(error, TypeError) and f"'{SymbolicDim.__name__}'" in str(error):
