@@ -33,6 +33,8 @@ from satura.rewrite.types.plain import as_plain
 Sort = type
 Entry = TypeVar("Entry", "Rule", "Family")
 
+_SHOWN = 4  # names of rules in the text of a set
+
 
 @dataclass(frozen=True)
 class Law:
@@ -194,7 +196,7 @@ def _computations(side: Term, left: Term) -> Iterator[Computed]:
                     yield Computed(attribute, sort)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rule:
     """A law with its name, text and place. `exact`: it holds bit for bit.
 
@@ -227,11 +229,14 @@ class Rule:
     def __hash__(self) -> int:
         return hash((self.name, self.line))
 
+    def __repr__(self) -> str:
+        return f"<rule '{self.name}' ({self.place}): {self.law}>"
+
     def __str__(self) -> str:
         return f"{self.name}: {self.law}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Family:
     """A law above many ops: `about` gives the rules for each op that it `has`.
 
@@ -246,6 +251,9 @@ class Family:
     has: Callable[[Op], bool]
     about: Callable[[Op], tuple[Rule, ...]]
     rules: tuple[Rule, ...]
+
+    def __repr__(self) -> str:
+        return f"<family '{self.name}' ({self.place}) of {len(self.rules)} rules: {self.law}>"
 
     @property
     def place(self) -> str:
@@ -357,6 +365,12 @@ class RuleSet:
         result = RuleSet(*filter(keeps, self))
         result._families = {f.name: f for f in self._families.values() if keeps(f)}
         return result
+
+    def __repr__(self) -> str:
+        names = [*self._rules]
+        shown = names if len(names) <= _SHOWN else [*names[: _SHOWN - 1], "…", names[-1]]
+        counted = f"{len(names)} rule{'s' * (len(names) != 1)}"
+        return f"<RuleSet of {counted}{': ' * bool(names)}{', '.join(shown)}>"
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(self._rules.values())
