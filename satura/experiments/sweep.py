@@ -11,13 +11,16 @@ from time import process_time
 from typing import TypeAlias, TypeVar
 
 from satura.backend.cores import usable_of
+from satura.backend.target import threads_for
 from satura.distributed import Client, each_on_workers
 from satura.experiments.answers import answers
 from satura.experiments.content import check_kind, content_of, model_digest
 from satura.experiments.parallel import RulesOfFiles, beside, in_turn, pack_rules, unpack_rules
+from satura.experiments.typical import typical
 from satura.pipeline.models import Model, load
 from satura.pipeline.rates import cost_model
 from satura.pipeline.rule_sets import Rules, check
+from satura.pipeline.sizes import Dims
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError, ProgramError, brief
@@ -156,16 +159,20 @@ def trials(
     jobs: int = 1,
     done: Collection[Trial] = (),
     client: Client | None = None,
+    threads: int | None = None,
+    dims: Dims | None = None,
 ) -> Iterator[Trial]:
     """Every extractor on every e-graph, in this order as they are asked for.
 
     `rules`, `extractors` and `costs` ("reference", "default", "calibrated") are names of satura's
-    own, or rule sets, functions and cost models by a name. A model may be a choice graph, for which
-    rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes, of which
-    there are no more than CPUs; or with a `client` (a `distributed.Client`) as many as its Dask
-    cluster has threads. There, models and rules that are in files must be so on each worker, under
-    the same path. An e-graph whose trials are all among those `done`, with the same `content`, is
-    not made again: these are given back.
+    own, or rule sets, functions and cost models by a name. Costs by name are for `threads`, all
+    cores by default, but for those of "reference", which are for one; and all costs for the typical
+    sizes of symbols that `dims` say, as in `satura.compile`. A model may be a choice graph, for
+    which rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes, of
+    which there are no more than CPUs; or with a `client` (a `distributed.Client`) as many as its
+    Dask cluster has threads. There, models and rules that are in files must be so on each worker,
+    under the same path. An e-graph whose trials are all among those `done`, with the same
+    `content`, is not made again: these are given back.
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
     scipy) or any extractor on it have proved. Raises CallError for an unknown name, for what is not
@@ -173,7 +180,9 @@ def trials(
     cost model raises has notes that say what was tried.
     """
     count = usable_of(jobs, "jobs")
-    cells = _cells(models, rules, extractors, costs, limits or {"default": Limits()})
+    named = _by_name("costs", costs)
+    priced = {name: cost_model(each, threads_for(threads)) for name, each in named.items()}
+    cells = _cells(models, rules, extractors, priced, limits or {"default": Limits()}, dims or {})
     known = {trial.key: trial for trial in done}
     given = [cell.among(known) for cell in cells]
     missing = [cell for cell, found in zip(cells, given, strict=True) if found is None]
@@ -211,16 +220,19 @@ def _cells(
     models: Mapping[str, Model | ChoiceGraph],
     rules: Sequence[str] | Mapping[str, Rules],
     extractors: Sequence[str] | Mapping[str, Extractor | str],
-    costs: Sequence[str] | Mapping[str, CostModel | str],
+    costs: Mapping[str, CostModel],
     limits: Mapping[str, Limits],
+    dims: Dims,
 ) -> list[_Cell]:
     check_named(models, "models")
     check_named(limits, "limits")
+    check_named(dims, "dims")
     chosen = _extractors(extractors)
     named = _by_name("rules", rules)
     for chosen_rules in named.values():
         check(chosen_rules)
-    priced = {name: cost_model(each) for name, each in _by_name("costs", costs).items()}
+    sizes = typical(models.values(), dims)
+    priced = {name: cost_model(each, sizes=sizes) for name, each in costs.items()}
     for limit, each in limits.items():
         if not isinstance(each, Limits):
             raise CallError(f"limits {limit!r} are satura.Limits(...), not {brief(each)}")
