@@ -148,7 +148,7 @@ def with_specials(arguments: dict[str, Array], draw: Draw, are_few: bool) -> dic
 def _with_special_at_edge(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
     """The arguments, but for a NaN or an infinity in one: first or last along an axis.
 
-    Half the time what lies beside it along other axes is the same.
+    Half the time its neighbours along the other axes are set to the same value.
     """
     floats = [name for name, a in arguments.items() if DType.of(a.dtype).is_float and a.size]
     if not floats:
@@ -190,7 +190,7 @@ def _filled(array: Array, element: np.generic | None) -> Array:
 
 
 def _with_every_value(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
-    """The arguments, of which those of 8 and 16 bits have every value, where they are large enough.
+    """The arguments, where large enough arrays of 8 and 16 bits hold every value of their type.
 
     The first one has each value many times in a row: with the second one it has all pairs, if
     there is room. Others are in random order.
@@ -267,8 +267,8 @@ def _in_tenths(array: Array, draw: Draw) -> Array:
 
 
 def _close_to_each_other(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
-    """The arguments, where floats of one are a few steps from those of an earlier one of as many
-    elements: a difference of two is as small as their roundings."""
+    """The arguments, where floats lie a few steps from those of an earlier argument of equal size:
+    their differences are as small as their roundings."""
     close: dict[tuple[np.dtype[np.generic], int], Array] = {}
     found = dict(arguments)
     for name, array in arguments.items():

@@ -113,7 +113,7 @@ class Firings:
             bare += is_bare * (len(self.found) - found)
 
     def _rare_wish(self, random: Random, number: int) -> Wish:
-        """What to keep to where little fires: of several wishes, the next one."""
+        """The next of several restrictions for draws, used when little fires."""
         rank = random.choice(RARE_RANKS)
         family = random.choice((FLOATING, WHOLE, (random.choice(COMPUTED),)))
         dtypes = (family, named_dtypes(self.direction), ())[number // 2 % 3]

@@ -314,7 +314,7 @@ class Enumeration:
         return False
 
     def _saved(self, cls: int) -> float:
-        """What is saved at most where a class is not stored and read."""
+        """The most that is saved by neither storing nor reading a class."""
         saved = self._copies[cls]
         if saved is None:
             dtype, size = self.classes.types[cls].dtype.value, self.classes.bytes[cls]

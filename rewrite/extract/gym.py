@@ -90,7 +90,7 @@ def read_gym(text: str | bytes) -> Gym:
 
 
 def _circle(graph: ChoiceGraph) -> list[int]:
-    """Classes of which each reads the next, to the first again; none where all goals can be had."""
+    """A cycle of classes, each of which reads the next; empty if all goals can be computed."""
     possible = cheapest_trees(graph)
     at = next((goal for goal in graph.goals if goal not in possible), None)
     places: dict[int, int] = {}
@@ -102,7 +102,7 @@ def _circle(graph: ChoiceGraph) -> list[int]:
 
 
 def _shortened(names: list[str]) -> list[str]:
-    """Some names, of many only the first and the last."""
+    """The names; if there are many, only the first and the last."""
     return names if len(names) <= 2 * _SHOWN else [*names[:_SHOWN], "…", *names[-_SHOWN:]]
 
 

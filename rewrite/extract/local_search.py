@@ -120,7 +120,7 @@ class _Search:
         self.try_on(self.within(place, self.selected()), self.force_out)
 
     def within(self, place: Set[int] | None, classes: list[int]) -> list[int]:
-        """Those of some classes that are in a place."""
+        """The given classes that lie in a place."""
         return classes if place is None else [cls for cls in classes if cls in place]
 
     def selected(self) -> list[int]:

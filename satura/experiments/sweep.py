@@ -68,17 +68,17 @@ class Trial:
 
     @property
     def key(self) -> Key:
-        """What was tried on what."""
+        """Identifies the trial."""
         return self.model, self.rules, self.cost_model, self.limits, self.extractor
 
     @property
     def outcome(self) -> tuple[float, ...]:
-        """What comes out whenever the same is tried, by an extractor that does not draw lots."""
+        """The results that a deterministic extractor gives whenever the trial is repeated."""
         return self.enodes, self.candidates, self.cost, self.dispatches, self.copies
 
     @property
     def contradiction(self) -> str:
-        """What of its numbers cannot be, beyond rounding; empty where all can."""
+        """Which of its numbers are impossible, allowing for rounding; empty if none is."""
         if self.bound > self.cost * (1 + NOISE):
             return f"bound is {self.bound}, which is above cost, {self.cost}"
         gap = _gap(self.cost, self.bound)
@@ -88,12 +88,12 @@ class Trial:
 
     @property
     def graph(self) -> object:
-        """What tells its e-graph from others."""
+        """Identifies its e-graph."""
         return self.key[:-1], self.content, self.enodes, self.candidates
 
     @property
     def is_of_graph(self) -> bool:
-        """Whether it is of a choice graph, whose costs are not seconds."""
+        """Whether it was made on a choice graph, whose costs are not seconds."""
         return self.rules == GIVEN
 
 
@@ -114,20 +114,20 @@ class _Cell:
     extractors: Mapping[str, Extractor]
 
     def among(self, done: Mapping[Key, Trial]) -> list[Trial] | None:
-        """Its trials, where all of them are done, on what the names stand for now."""
+        """Its trials, if all are done and were made on the same content as now; else None."""
         found = [done.get((*self.names, extractor)) for extractor in self.extractors]
         same = [each for each in found if each is not None and each.content == self.content]
         return same if self.content and len(same) == len(found) else None
 
     @property
     def name(self) -> str:
-        """What it is called in errors."""
+        """Its name in errors."""
         named = zip(("model", "rules", "cost model", "limits"), self.names, strict=True)
         return ", ".join(f"{what} {name!r}" for what, name in named if name != GIVEN)
 
     @property
     def about(self) -> tuple[str, str, str, str, str]:
-        """What the trials of its extractors have in common, but for numbers."""
+        """The texts that the trials of all its extractors share."""
         return self.names[0], self.content, *self.names[1:]
 
     def run(self) -> list[Trial]:

@@ -10,7 +10,7 @@ from satura.rewrite.extract.choice_graph import ChoiceGraph
 
 
 def typical(models: Iterable[Model | ChoiceGraph], dims: Dims) -> dict[str, int]:
-    """The typical sizes that `dims` say. Raises CallError for a symbol that no model has."""
+    """The typical sizes that `dims` give. Raises CallError for a symbol that no model has."""
     sizes: dict[str, int] = {}
     if not dims:
         return sizes
