@@ -46,12 +46,12 @@ def are_far(values: Sequence[Array]) -> bool:
 def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, Array]:
     """A random value for every input of a program without symbols; indices lie in range.
 
-    Where it has an output `left`, the range is that of the left side. Now and then inputs that are
-    all `moderate` floats are huge, or tiny, of one magnitude; many of others are zeros of either
-    sign, infinite or NaN. Values of the draw at an "edge" are moderate but for one, those that are
-    "alike" are all the largest of their type, and floats that are "unlike" have many magnitudes.
-    Where they are to be "every" value, inputs of 8 and 16 bits have all of theirs; where they are
-    "filled", an argument has one element everywhere.
+    If the program has an output `left`, the range is that of the left side. Now and then inputs
+    that are all `moderate` floats become huge, or tiny, by one magnitude; other inputs often hold
+    zeros of either sign, infinities or NaN. `draw.values` asks for special arguments: "edge" for
+    one special value among moderate ones, "alike" for nothing but the largest value of the type,
+    "unlike" for floats of many magnitudes, "every" for all values of 8 and 16 bits, and "filled"
+    for one element everywhere.
     """
     moderate = moderate or draw.values == "edge"
     sides = dict(program.outputs)
