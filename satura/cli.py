@@ -30,6 +30,7 @@ from satura.commands.options import (
     RuleSetName,
     Sizes,
     Threads,
+    ThreadsOfCosts,
     Trust,
     Values,
     With,
@@ -270,6 +271,7 @@ def experiment(
         typer.Option(help="reference, default or calibrated; repeatable, reference by default."),
     ] = None,
     limits: EachLimits = None,
+    threads: ThreadsOfCosts = None,
     dim: Dims = None,
     jobs: Annotated[int, typer.Option(min=1, help="E-graphs that are made at a time.")] = 1,
     cluster: Annotated[
@@ -290,7 +292,7 @@ def experiment(
     from satura.commands.experiment import experiment as run_experiment
 
     tried = rules or ["default"], extractor or ["search"], cost or ["reference"], limits or []
-    run_experiment(models, *tried, jobs, cluster, csv, plot, json, dim or [])
+    run_experiment(models, *tried, jobs, cluster, csv, plot, json, dim or [], threads)
 
 
 @app.command()

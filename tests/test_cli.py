@@ -28,6 +28,7 @@ from tests.tiers import deep_but
 STATISTICS = [
     "dispatch-count", "executable-count", "fill-count", "copy-count", "host-count", "moved-bytes",
     "transient-memory-size", "constant-count", "constant-size", "flops", "redundant-flops",
+    "predicted-us",
 ]  # fmt: skip
 
 

@@ -369,7 +369,7 @@ class _Import:
 
 
 _Choice = tuple[dict[str, Dim], dict[SizeCondition, None]]
-"""What sizes are, and which of them were taken for equal although they may broadcast."""
+"""What sizes are, and which sizes were assumed equal although they may broadcast."""
 
 
 def _broadcasts(
@@ -386,7 +386,7 @@ def _with_size(known: Mapping[str, Dim], name: str, dim: Dim) -> dict[str, Dim]:
 
 
 def _where_none_is_equal(found: OpenExtents, taken: Iterable[SizeCondition]) -> OpenExtents:
-    """What was found where sizes are taken for equal, with types that hold where they are not."""
+    """What was found where sizes were assumed equal, with types that hold where they differ."""
     numbers = {dim for each in taken for dim in (each.left, each.right) if isinstance(dim, int)}
     outputs = {
         name: opened(name, each, lambda number: number not in numbers)

@@ -13,6 +13,14 @@ ModelName = Annotated[
 Threads = Annotated[
     int | None, typer.Option("--threads", "-t", min=1, help="Threads; all cores by default.")
 ]
+ThreadsOfCosts = Annotated[
+    int | None,
+    typer.Option(
+        "--threads", "-t", min=1,
+        help="Threads that default and calibrated costs are for, all cores by default; reference"
+        " costs are for one.",
+    ),
+]  # fmt: skip
 RuleSetName = Annotated[str, typer.Option("--rules", help="The rule set: none, exact or default.")]
 Precision = Annotated[str, typer.Option(help="fp32, or exact: bit for bit.")]
 Sizes = Annotated[

@@ -26,7 +26,7 @@ def stats(model: str, values: list[str], compiling: Compiling, json: bool) -> No
     several parts those of each, and which nodes run between them."""
     source, title = with_values(file_or_light(model), values), Path(model).name
     with progress(f"measuring {title}") as phase:
-        before = replace(compiling, rules="none", cost="default").compile(source, phase)
+        before = replace(compiling, rules="none").compile(source, phase)
         is_one = len(before.parts) == 1 and not any(before.hosts)
         after = compiling.compile(before.source if is_one else source, phase)
     if is_one and json:
@@ -47,14 +47,19 @@ def stats(model: str, values: list[str], compiling: Compiling, json: bool) -> No
 def comparison(before: Compiled, after: Compiled) -> dict[str, object]:
     """Both programs' statistics; the executables of the second, its phases' seconds, its rules."""
     return {
-        "before": before.statistics,
-        "after": after.statistics,
+        "before": _statistics(before),
+        "after": _statistics(after),
         "executables": [
             {"name": name, "dispatch-count": count} for name, count in after.executables.items()
         ],
         "phases": {**after.phases, "load": before.phases["load"]},
         "rules": {"remembered": after.is_remembered, **_saturation(after.report)},
     }
+
+
+def _statistics(compiled: Compiled) -> dict[str, float]:
+    """Counts and sizes, and how long one run takes by the cost model."""
+    return {**compiled.statistics, "predicted-us": compiled.rewritten.schedule.seconds * 1e6}
 
 
 def _saturation(report: Report) -> dict[str, object]:
@@ -70,12 +75,14 @@ def _saturation(report: Report) -> dict[str, object]:
     }
 
 
+def _shown(value: float) -> str:
+    return number(value) if isinstance(value, int) else measured(value)
+
+
 def print_comparison(title: str, before: Compiled, after: Compiled) -> None:
     """The statistics side by side, and the seconds that each phase took."""
-    rows = [
-        [key, number(before.statistics[key]), number(value)]
-        for key, value in after.statistics.items()
-    ]
+    first, second = _statistics(before), _statistics(after)
+    rows = [[key, _shown(first[key]), _shown(value)] for key, value in second.items()]
     title = f"{title} on {counted(after.threads, 'thread')}"
     print_table(title, ["statistic", "before", "after"], rows)
     phases = {**after.phases, "load": before.phases["load"]}

@@ -1,6 +1,6 @@
 """What ONNX files have in place of a rewritten program: nodes of the model come back.
 
-A runtime has a kernel for a node that the loader made many small ones of. The rewritten program,
+The loader splits some ONNX nodes for which a runtime has a single kernel. The rewritten program,
 the program as it was loaded and the model's own nodes meet in the classes of the e-graph; among
 them a choice is made anew, by what nodes cost a runtime that fuses little.
 """

@@ -51,7 +51,7 @@ class SameSize(Exception):
 
     @property
     def taken(self) -> SizeCondition:
-        """What is taken for equal."""
+        """Which sizes were assumed equal."""
         return SizeCondition(symbol(self.name), self.dim, "=", self.place)
 
 
