@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
-from onnx import parser
+from onnx import AttributeProto, parser
 
 import satura
 from satura.errors import CallError, ModelError, UnsupportedError
 from satura.ops import TensorType, local_ops, op
 from satura.rewrite.onnx.contrib.definition import DOMAIN
+from satura.rewrite.onnx.contrib.table import DEFINITIONS
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
 from tests.contrib_cases import Array, Case, f32s, number, octets
+from tests.contrib_quantised_cases import embeddings
 from tests.onnxruntime_reference import run
 
 # Where nodes stand
@@ -132,6 +136,22 @@ def test_a_growing_past_has_one_program() -> None:
 
 X = f32s(1, 2, 3, 8)
 WIDE = f32s(1, 8, 24)
+IDS = np.array([[1, 4, 0], [2, 2, 5]], np.int32)
+ROWS = [f32s(1, 8), f32s(2, 8)]
+PAST = f32s(1, 2, 2, 2, 4)
+QUERY = f32s(1, 1, 1, 16)
+LAST, ALL = np.array([0], np.int32), np.array(1, np.int32)
+MATRIX = [octets(1, 3, 3), number(0.1), number(3, np.uint8)]
+GEMM = [*MATRIX, *MATRIX]
+
+
+def embedded(without: int) -> Case:
+    case = next(embeddings())
+    inputs = [None if at == without else x for at, x in enumerate(case.inputs)]
+    return replace(case, inputs=inputs)
+
+
+TYPICAL = {"INT": 1, "INTS": [1], "FLOAT": 1.0}
 REFUSED = [
     (Case("NoSuch", [X]), r"nothing is known about 'NoSuch' of the domain 'com\.microsoft'"),
     (Case("QuickGelu", [X], {"beta": 2.0}), r"QuickGelu.*attribute 'beta' is not.*satura\.ops"),
@@ -156,13 +176,62 @@ BROKEN = [
     (Case("QLinearAdd", [octets(1, 3), number(0.1)] * 6), r"takes 8 inputs"),
     (Case("QLinearConcat", [number(0.1), number(3, np.uint8), X], {"axis": 0}), r"triples"),
     (Case("FusedConv", [f32s(1, 1, 2, 4, 4), f32s(1, 2, 2, 3, 3)], {"activation": "Clip"}),
-     r"two 'activation_params'"),
+     r"'activation_params' of Clip must be low, high"),
+    (Case("FusedConv", [f32s(1, 1, 2, 4, 4), f32s(1, 2, 2, 3, 3)], {"activation": "LeakyRelu"}),
+     r"'activation_params' of LeakyRelu must be alpha"),
+    (Case("FusedGemm", [X[0], X[1]], {"transB": 1, "activation": "Elu"}),
+     r"activation 'Elu' has no number 'alpha': give it"),
+    (Case("GroupQueryAttention", [*[f32s(1, 1, 1, 16)] * 3, None, None, LAST, ALL],
+          {"num_heads": 1, "kv_num_heads": 1, "do_rotary": 1}), r"no input 'cos_cache'"),
+]  # fmt: skip
+PARTNERS = [
+    (Case("EmbedLayerNormalization", [IDS, IDS, f32s(1, 6, 8), f32s(2, 6, 8), None, *ROWS]),
+     "segment_ids", "segment_embedding"),
+    (embedded(without=1), "segment_embedding_quant", "segment_ids"),
+    (embedded(without=10), "segment_ids", "segment_embedding_scale"),
+    (Case("QGemm", [*GEMM, None, number(0.1)]), "Y_scale", "Y_zero_point"),
+    (Case("QGemm", [*GEMM, None, None, number(3, np.uint8)]), "Y_zero_point", "Y_scale"),
+    (Case("MultiHeadAttention", [X, X, X, None, None, None, None, PAST], {"num_heads": 2}),
+     "past_value", "past_key"),
+    (Case("MultiHeadAttention", [X, None, X], {"num_heads": 2}), "value", "key"),
+    *((Case("GroupQueryAttention", [QUERY, *rest], {"num_heads": 1, "kv_num_heads": 1}), *names)
+      for rest, names in (
+          ([None, QUERY, None, None, LAST, ALL], ("value", "key")),
+          ([QUERY, QUERY, None, QUERY[:, None], LAST, ALL], ("past_value", "past_key")),
+          ([QUERY, QUERY, None, None, LAST, ALL, f32s(1, 4, 8)], ("cos_cache", "sin_cache")),
+      )),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("case", "message"), REFUSED, ids=lambda given: str(given)[:40])
 def test_what_is_not_defined_is_refused(case: Case, message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
+        load(case.model)
+
+
+@pytest.mark.parametrize(("case", "given", "other"), PARTNERS, ids=lambda given: str(given)[:40])
+def test_inputs_that_belong_together_are_given_together(case: Case, given: str, other: str) -> None:
+    """onnxruntime refuses one alone, but for QGemm, where its schema and kernel disagree."""
+    with pytest.raises(ModelError, match=f"input '{given}' is given without '{other}': add it"):
+        load(case.model)
+
+
+FLAGS = sorted(
+    (name, flag) for (_, name), each in DEFINITIONS.items() for flag in each.signature.flags
+)
+
+
+@pytest.mark.parametrize("value", [-1, 2])
+@pytest.mark.parametrize(("name", "flag"), FLAGS)
+def test_flags_are_0_or_1(name: str, flag: str, value: int) -> None:
+    signature = DEFINITIONS[DOMAIN, name].signature
+    needed = {
+        each: TYPICAL[AttributeProto.AttributeType.Name(signature.kinds[each])]
+        for each in signature.function.attribute
+        if each not in signature.optional
+    }
+    case = Case(name, [X] * len(signature.function.input), {**needed, flag: value})
+    with pytest.raises(ModelError, match=f"attribute '{flag}' must be 0 or 1, not {value}"):
         load(case.model)
 
 

@@ -68,6 +68,8 @@ UNDEFINED = {
     "GroupQueryAttention": "a cache that is quantised, normalised queries and keys, smooth softmax"
     " and sinks. Keys and values are as many as those of the past and the new ones: a call whose"
     " past has place for more is refused where the shape of a mask says how many there are.",
+    "QGemm": "`y_scale` without `y_zero_point` and the other way round, which onnxruntime computes"
+    " in ways that its own schema does not say.",
     "MatMulNBits": "`g_idx`. What multiplies is not rounded, whatever `accuracy_level` allows.",
     "EmbedLayerNormalization": "a `mask_index_type`.",
     "SkipSimplifiedLayerNormalization": "a mean and `inv_std_var`, which onnxruntime leaves out.",
