@@ -55,6 +55,9 @@ DIFFERENCES = {
     " element by the zeros that fill up the kernel: both give NaN.",
     "MaxPool": "`auto_pad` SAME regards dilations. NaN under a window is its maximum, and -inf that"
     " of a window of -inf alone; a saved model leaves both to the runtime, as ONNX does.",
+    "RNN, GRU, LSTM": "ThresholdedRelu without `activation_alpha` has 1.0, the default of ONNX's op"
+    " of this name, and not 0. Affine and ScaledTanh, which ONNX has no ops of, are refused without"
+    " their numbers, for which onnxruntime takes 0.",
     "NonMaxSuppression": "boxes whose scores are NaN come last, in the order in which they are"
     " given; onnxruntime takes them from a heap in no order that is defined.",
     "QLinearSoftmax": "each result is rounded once; onnxruntime's may be a step off.",
