@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 from onnx import AttributeProto, parser
+from onnxruntime.quantization import quantize_dynamic
 
 import satura
 from satura.errors import CallError, ModelError, UnsupportedError
@@ -18,6 +20,7 @@ from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
 from tests.contrib_cases import Array, Case, f32s, number, octets
 from tests.contrib_quantised_cases import embeddings
+from tests.onnx_models import make_model, node
 from tests.onnxruntime_reference import run
 
 # Where nodes stand
@@ -239,6 +242,27 @@ def test_flags_are_0_or_1(name: str, flag: str, value: int) -> None:
 def test_broken_nodes_are_refused(case: Case, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         load(case.model)
+
+
+@pytest.mark.parametrize("ops", [None, ["MatMul", "Gemm", "Conv"]])
+def test_lstms_that_are_not_quantised_are_read(ops: list[str] | None, tmp_path: Path) -> None:
+    """As README.md says."""
+    nodes = [
+        node("LSTM", "x w r", "h", hidden_size=4), node("Squeeze", "h one", "s"),
+        node("MatMul", "s v", "y"),
+    ]  # fmt: skip
+    weights = {"w": f32s(1, 1, 16, 5), "r": f32s(2, 1, 16, 4), "v": f32s(3, 4, 6)}
+    onnx.save(make_model(nodes, {"x": (3, 1, 5)}, {**weights, "one": [1]}), tmp_path / "model.onnx")
+    quantize_dynamic(tmp_path / "model.onnx", tmp_path / "new.onnx", op_types_to_quantize=ops)
+    model, arguments = onnx.load(tmp_path / "new.onnx"), {"x": f32s(4, 3, 1, 5)}
+    if ops is None:
+        with pytest.raises(UnsupportedError, match="DynamicQuantizeLSTM"):
+            load(model)
+    else:
+        assert "MatMulInteger" in {each.op_type for each in model.graph.node}
+        (wanted,) = run(model, arguments)
+        found = np.float64(interpret(load(model), arguments)["y"])
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 def test_a_sequence_is_not_a_tensor() -> None:
