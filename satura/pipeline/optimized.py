@@ -24,7 +24,7 @@ from satura.rewrite.onnx.parts import Parts
 from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.onnx.write.kept import with_lasting_graphs
-from satura.rewrite.onnx.write.program import OLDER
+from satura.rewrite.onnx.write.program import OLDEST_SAVED
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import Dim, symbols_of
@@ -75,7 +75,7 @@ def optimized(
     except OpenExtents:
         whole = upgrade(apart)
         flat = inlined(whole) if whole.proto.functions else whole
-        lasting = with_lasting_graphs(flat, OLDER[0])
+        lasting = with_lasting_graphs(flat, OLDEST_SAVED)
         return _in_parts(with_named_sizes(lasting), rewrite)
 
 
