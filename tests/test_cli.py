@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -332,6 +333,34 @@ def test_bench_compares_with_onnxruntime(model: Path, capsys: pytest.CaptureFixt
     assert row["ratio"] == pytest.approx(row["satura-ms"] / row["onnxruntime-ms"])
     assert row["error"] == 0
     assert row["sizes"] == "rows=16"
+
+
+@pytest.mark.usefixtures("settles_at_once")
+@pytest.mark.parametrize("peer", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_bench_leaves_out_a_runtime_that_refuses_a_model(
+    model: Path, peer: str, is_late: bool, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def refusing(*given: object) -> Callable[[], dict[str, Array]]:
+        def run() -> dict[str, Array]:
+            raise RuntimeError("Exception from core.cpp:105:\nno such op")
+
+        return run if is_late else run()  # type: ignore[return-value]
+
+    import satura.commands.bench as bench
+
+    monkeypatch.setattr(bench, "PEERS", {**dict.fromkeys(bench.PEERS, refusing)})
+    monkeypatch.setattr(bench, "find_spec", lambda name: name in (peer, "onnxruntime") or None)
+    assert cli("bench", model, "--rounds", "1", "--threads", "1", "--json") == 0
+    out, err = capsys.readouterr()
+    (row,) = json.loads(out)["models"]
+    assert row["satura-ms"] > 0 and row[f"{peer}-ms"] is None
+    assert row["ratio"] is None and row["error"] is None
+    assert f"satura: warning: model: {peer} is not timed: Exception from core.cpp:105: no" in err
+    assert err.count("\n") == len({peer, "onnxruntime"})
+    assert cli("bench", model, "--rounds", "1", "--threads", "1") == 0
+    assert "-" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("settles_at_once")
