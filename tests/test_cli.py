@@ -505,6 +505,23 @@ def test_an_optimised_model_may_replace_its_source(
     assert np.array_equal(satura.interpret(model, {"x": value})["y"], expected, equal_nan=True)
 
 
+@pytest.mark.parametrize("command", ["compile -o", "run --output", "optimize"])
+@pytest.mark.parametrize("place", ["no/out", ".", "shut/out"])
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(
+    command: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    (tmp_path / "shut").mkdir()
+    (broken := tmp_path / "broken.onnx").write_bytes(b"no model, as the work would say")
+    access = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, how: Path(path).name != "shut" and access(path, how)
+    )  # as it is for those who are not root
+    name, *option = command.split()
+    assert cli(name, broken, *option, tmp_path / place) == 2
+    assert " cannot be written: " in capsys.readouterr().err
+
+
 BROKEN = ("truncated model",)
 FAILURES = {
     "truncated model": (["run", "{broken}"], "broken.onnx"),
@@ -564,22 +581,27 @@ FAILURES = {
         ["explain", "{model}", "--sizes", "rows=99999999999999"],
         "memory has",
     ),
-    "a result that is a folder": (["optimize", "{model}", "{folder}"], "directory: name a file"),
+    "a result that is a folder": (["optimize", "{model}", "{folder}"], "it is a folder: name a file"),
     "a rule that there is not": (["why", "no_rule", "{model}"], "'no_rule'; `satura rules` lists"),
     "inputs of a wrong name": (["run", "{model}", "--inputs", "{wrong}"], "'z'"),
     "sizes beside inputs": (
         ["run", "{model}", "--inputs", "{wrong}", "--size", "rows=2"],
         "--size",
     ),
-    "output in no folder": (["optimize", "{model}", "{folder}/no/out.onnx"], "/no/out.onnx: No"),
-    "results in no folder": (
-        ["run", "{model}", "--output", "{folder}/no/y.npz"],
-        "directory: there is no folder '",
-    ),
-    "trials in no folder": (
-        ["experiment", "{model}", "--csv", "{folder}/no/x.csv"],
-        "cannot be written: ",
-    ),
+    **{
+        f"{command[0]} to no folder": (
+            [*command, "{folder}/no/out"],
+            "no/out cannot be written: there is no folder '",
+        )
+        for command in (
+            ["compile", "{model}", "-o"],
+            ["run", "{model}", "--output"],
+            ["optimize", "{model}"],
+            ["experiment", "{model}", "--csv"],
+            ["experiment", "{model}", "--plot"],
+            ["rules", "--worth", "{model}", "--csv"],
+        )
+    },
     "inputs that are a device": (["run", "{model}", "--inputs", "/dev/zero"], "not a regular"),
     "an input that is a device": (["run", "{model}", "--input", "x=/dev/null"], "not a regular"),
     "a model without a name": (["run", ""], "'' is neither an ONNX file"),
