@@ -581,7 +581,10 @@ FAILURES = {
         ["explain", "{model}", "--sizes", "rows=99999999999999"],
         "memory has",
     ),
-    "a result that is a folder": (["optimize", "{model}", "{folder}"], "it is a folder: name a file"),
+    "a result that is a folder": (
+        ["optimize", "{model}", "{folder}"],
+        "it is a folder: name a file",
+    ),
     "a rule that there is not": (["why", "no_rule", "{model}"], "'no_rule'; `satura rules` lists"),
     "inputs of a wrong name": (["run", "{model}", "--inputs", "{wrong}"], "'z'"),
     "sizes beside inputs": (

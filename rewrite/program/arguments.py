@@ -82,7 +82,10 @@ def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
             raise CallError(f"input {name!r} is missing: it is None")
         try:
             refuse_masked(name, value)
-            arrays[name] = np.asarray(value)
+            array = np.asarray(value)
+            if array.dtype.hasobject and isinstance(value, Mapping):
+                raise CallError(f"input {name!r} is a {type(value).__name__}, and not an array")
+            arrays[name] = array
         except (TypeError, ValueError) as error:
             raise CallError(f"input {name!r} is not an array: {error}") from error
     return arrays

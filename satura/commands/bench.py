@@ -25,7 +25,6 @@ from satura.pipeline.inputs import parse_sizes, random_inputs_of, sizes_text
 from satura.pipeline.phases import Progress
 from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.onnx.files import read_model
-from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.sequence_type import member
 from satura.rewrite.types.tensor_type import Array
@@ -116,8 +115,8 @@ def case_of(
     """
     model = read_model(with_values(file_or_light(name), values, others))
     program = satura.load(model)
-    arguments = random_inputs_of(model, program.input_types, sizes, others=True)
-    return Case(Path(name).stem, model, arguments, sizes_text(bind_sizes(program, arguments)))
+    arguments, full = random_inputs_of(model, program.input_types, sizes, others=True)
+    return Case(Path(name).stem, model, arguments, sizes_text(full))
 
 
 def _measure(case: Case, rounds: int, compiling: Compiling, phase: Progress) -> Result:
@@ -136,9 +135,8 @@ def _measure(case: Case, rounds: int, compiling: Compiling, phase: Progress) -> 
             complain(f"warning: {case.name}: {name} is not timed: {error or type(error).__name__}")
         else:
             runners[name] = runner
-    error, others = None, results.get("onnxruntime")
-    if others is not None:
-        error = relative_error(results["satura"], others)
+    others = results.get("onnxruntime")
+    difference = None if others is None else relative_error(results["satura"], others)
     seconds = medians(runners, rounds)
     times = {name: seconds[name] * 1e3 if name in seconds else None for name in ("satura", *peers)}
     return {
@@ -146,7 +144,7 @@ def _measure(case: Case, rounds: int, compiling: Compiling, phase: Progress) -> 
         "sizes": case.sizes,
         **{f"{name}-ms": value for name, value in times.items()},
         "ratio": None if others is None else seconds["satura"] / seconds["onnxruntime"],
-        "error": error,
+        "error": difference,
     }
 
 

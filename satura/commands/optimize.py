@@ -20,11 +20,11 @@ from satura.pipeline.optimized import optimized
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.onnx.files import read_apart
-from satura.rewrite.onnx.load import named_sizes
 from satura.rewrite.onnx.order import short_label
 from satura.rewrite.onnx.parts import Parts
 from satura.rewrite.onnx.write.parts import write_model
 from satura.rewrite.onnx.write.save import refuse_other, save
+from satura.rewrite.program.arguments import sizes_of
 from satura.rewrite.program.equal_sizes import warn_of_equal_sizes
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array
@@ -43,7 +43,9 @@ def optimize(
     with progress(f"optimizing {Path(name).name}") as phase:
         found = optimized(source, rules, limits, phase)
     made = found.made
-    arguments = random_inputs_of(source, found.inputs, timing.sizes) if timing else {}
+    arguments, sizes = random_inputs_of(source, found.inputs, timing.sizes) if timing else ({}, {})
+    if timing is not None:
+        sizes_of(found.inputs, arguments)  # which may be of no others than the made model's
     before = read_apart(source).proto.graph.node  # `output` may be the same file
     runners = {"before": timing.runner(source, arguments)} if timing else {}
     save(made, output)
@@ -55,7 +57,7 @@ def optimize(
     ending = "" if found.is_cheaper else "; no rule made the program cheaper"
     print_line(f"{output}: {changed}{ending}")
     if timing is not None:
-        if sizes := named_sizes(found.inputs, arguments):
+        if sizes:
             print_line(f"timed at {sizes_text(sizes)} (see --size)")
         runners["after"] = timing.runner(output, arguments)
         print_line(timing.compared(runners))

@@ -14,17 +14,17 @@ from satura.backend.run.calls import Runnable
 from satura.commands.terminal import print_json, print_table, progress
 from satura.pipeline.inputs import (
     full_sizes,
-    independent_sizes,
     parse_sizes,
     random_arguments,
     read_input,
     read_inputs,
     refuse_twice,
     sizes_text,
+    types_at,
 )
 from satura.rewrite.errors import CallError
 from satura.rewrite.system.files import output_file
-from satura.rewrite.types.tensor_type import Array, open_sizes
+from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 if TYPE_CHECKING:  # what was compiled before starts without what compiles
     from onnx import ModelProto
@@ -123,17 +123,18 @@ def _arguments(
         wanted = parse_sizes(sizes)
 
         def drawn(program: Runnable) -> Arguments:
+            types: Mapping[str, TensorType] = program.inputs
             if model is not None:
                 from satura.pipeline.sizes import middles
 
-                symbols = open_sizes(program.inputs.values())
+                symbols = open_sizes(types.values())
                 typical = {name: size for name, size in middles(dims).items() if name in symbols}
-                own = independent_sizes({**typical, **wanted}, model, program.inputs)
+                types, own = types_at({**typical, **wanted}, model, types)
             else:  # sizes that a file is ready for are those that it was made for
                 own = {**program.first_sizes, **wanted} if isinstance(program, Opened) else wanted
-            full = full_sizes(program.inputs, own)
+            full = full_sizes(types, own)
             shown = f" at {sizes_text(full)} (see --size)" if full else ""
-            return random_arguments(program.inputs, own), shown
+            return random_arguments(types, own), shown
 
         return drawn
     arrays: dict[str, Array] = {}

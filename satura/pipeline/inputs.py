@@ -37,17 +37,17 @@ def random_inputs(
 def random_inputs_of(
     model: Path | ModelProto, inputs: Mapping[str, TensorType], sizes: Mapping[str, int],
     others: bool = False,
-) -> dict[str, Array]:  # fmt: skip
+) -> tuple[dict[str, Array], dict[str, int]]:  # fmt: skip
     """An argument for each of the `inputs` that programs of `model` have, by sizes that it
-    declares.
+    declares, and the size of each symbol.
 
     With `others`, sizes that it does not declare are those of another model.
     """
-    own = independent_sizes(sizes, model, inputs)
+    types, own = types_at(sizes, model, inputs)
     if others:
-        symbols = open_sizes(inputs.values())
+        symbols = open_sizes(types.values())
         own = {name: size for name, size in own.items() if name in symbols}
-    return random_arguments(inputs, own)
+    return random_arguments(types, own), full_sizes(types, own)
 
 
 def random_arguments(
@@ -82,36 +82,36 @@ def sizes_text(sizes: Mapping[str, int]) -> str:
     return " ".join(f"{name}={size}" for name, size in sizes.items())
 
 
-def independent_sizes(
+def types_at(
     sizes: Mapping[str, int], model: Path | ModelProto, inputs: Mapping[str, TensorType]
-) -> dict[str, int]:
-    """`sizes` without those that `model` declares and that others decide, as past + 1 is.
+) -> tuple[Mapping[str, TensorType], dict[str, int]]:
+    """The types of arguments of these `sizes`, and the sizes without those that others decide.
 
-    Raises CallError where one is not what the others make it.
+    They are those of the usual program, `inputs`, where it takes such arguments. Else they are
+    those that `model` declares: another program may take them.
     """
     symbols = open_sizes(inputs.values())
-    found = {name: size for name, size in sizes.items() if name in symbols}
-    if len(found) == len(sizes):
-        return found
+    own = {name: size for name, size in sizes.items() if name in symbols}
+    if len(own) == len(sizes):
+        return inputs, own
     from satura.rewrite.onnx.files import read_apart
     from satura.rewrite.onnx.inputs import declared_inputs
 
     declared = declared_inputs(read_apart(model).proto.graph)
+    types = {name: declared.get(name, type_) for name, type_ in inputs.items()}
     equal = {
         str(stated): dim
         for name, type_ in inputs.items()
-        for stated, dim in zip(declared[name].shape, type_.shape, strict=True)
+        for stated, dim in zip(types[name].shape, type_.shape, strict=True)
     }
-    full = full_sizes(inputs, sizes)
-    for name in sizes.keys() - symbols:
-        if name not in equal:
-            found[name] = sizes[name]  # unknown, as is said where it is used
-        elif (size := evaluate(equal[name], full)) != sizes[name]:
-            raise CallError(
-                f"random inputs take {name} = {equal[name]}, here {size} and not {sizes[name]};"
-                " arrays of other sizes are given by `satura run --inputs`"
-            )
-    return found
+    own = {str(equal[name]): sizes[name] for name in sizes if name in equal} | own
+    own = {name: size for name, size in own.items() if name in symbols}
+    full = full_sizes(inputs, own)
+    taken = {name: evaluate(dim, full) for name, dim in equal.items()}
+    if all(taken.get(name) == size for name, size in sizes.items() if name not in symbols):
+        return inputs, own
+    usual = {name: taken[name] for name in open_sizes(types.values()) if name in taken}
+    return types, {**usual, **sizes}
 
 
 def _draw(generator: np.random.Generator, type_: TensorType) -> Array:
