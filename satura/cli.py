@@ -129,12 +129,17 @@ def run(
     inputs: Annotated[
         Path | None,
         typer.Option(
-            help="Arguments by name, as .npz; seeded random ones by default.", exists=True
+            help="Arguments by name, as .npz; seeded random ones by default. The tensors of a"
+            " sequence s are named s[0], s[1], and so on.",
+            exists=True,
         ),
     ] = None,
     input: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=FILE.npy", help="One argument, as .npy; repeatable."),
+        typer.Option(
+            metavar="NAME=FILE.npy",
+            help="One argument, or the tensor s[0] of a sequence s, as .npy; repeatable.",
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Where to write the outputs (.npz).")] = None,
     size: Sizes = None,

@@ -93,8 +93,10 @@ class Values:
             raise Asked(frozenset(found))
         for name, type_ in found.items():
             raise UnsupportedError(
-                f"input '{name}' is {type_}: the ranks of its tensors decide the program; give them"
-                f" when you load the model (values={{'{name}': [...]}}), or compile it"
+                f"input '{name}' is {type_}: the ranks of its tensors decide the program; compile"
+                f" it for those of each call, or give them when you load it: values={{'{name}':"
+                f" numpy.array([2, 2])}}, or --value {name}=2,2 on the command line, for two"
+                " tensors of rank 2"
             )
 
     def needed(self, index: int) -> Known | None:

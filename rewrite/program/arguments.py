@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,13 +95,15 @@ def with_members(
     arguments: Mapping[str, object], types: Mapping[str, TensorType]
 ) -> dict[str, object]:
     """The arguments where lists for sequences, and what is given for optionals, are their ranks and
-    the tensors by name. Raises CallError for what is not by name."""
+    the tensors by name; these may be given alone. Raises CallError for what is not by name."""
     check_named(arguments, "arguments")
     result = dict(arguments)
     for name, type_ in types.items():
-        given = result.get(name)
-        if name not in result or not isinstance(type_, SequenceType):
+        if not isinstance(type_, SequenceType):
             continue
+        given = result.get(name, [*_tensors_by_name(name, arguments)])
+        if name not in result and given == []:
+            continue  # it is missing
         if given is None:
             result[name] = np.array([ABSENT])
         elif isinstance(given, list | tuple) or not type_.is_list:
@@ -109,6 +111,14 @@ def with_members(
             result[name] = np.array([each.ndim for each in tensors], np.int64)
             result |= {member(name, at): each for at, each in enumerate(tensors)}
     return result
+
+
+def _tensors_by_name(name: str, arguments: Mapping[str, object]) -> Iterator[object]:
+    """The tensors `name[0]`, `name[1]`, …, as far as there are some."""
+    at = 0
+    while (own := member(name, at)) in arguments:
+        yield arguments[own]
+        at += 1
 
 
 def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) -> dict[str, int]:

@@ -24,6 +24,7 @@ from satura.pipeline.inputs import (
 )
 from satura.rewrite.errors import CallError
 from satura.rewrite.system.files import output_file
+from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 if TYPE_CHECKING:  # what was compiled before starts without what compiles
@@ -102,6 +103,8 @@ def _results(
     except CallError as error:
         if is_drawn and program.deciding:
             names, first = ", ".join(program.deciding), program.deciding[0]
+            if isinstance(program.inputs[first], SequenceType):
+                option = "--inputs FILE.npz, which names its tensors {0}[0], {0}[1], …"
             error.args = (
                 f"{error}; the values of {names}, which decide shapes, were drawn at random: give"
                 f" {option.format(first)}",

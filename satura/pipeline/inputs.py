@@ -17,6 +17,7 @@ from satura.rewrite.program.memory import refuse_beyond_memory, tensor_bytes
 from satura.rewrite.system.files import open_regular
 from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.dims import static
+from satura.rewrite.types.sequence_type import SequenceType, member
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def random_arguments(
     """An argument for each input: floats are standard normal, integers and bools 0 or 1.
 
     So small, integers are indices into any table and masks alike. A symbolic size that `sizes`
-    does not name is DEFAULT_SIZE. Raises CallError for a size that no input has, and where memory
-    cannot hold the arguments.
+    does not name is DEFAULT_SIZE; a sequence has two tensors, and an optional has its element.
+    Raises CallError for a size that no input has, and where memory cannot hold the arguments.
     """
     given = dict(sizes or {})
     symbols = sorted(open_sizes(inputs.values()))
@@ -66,15 +67,41 @@ def random_arguments(
         raise unknown_size(unknown[0], symbols)
     full = full_sizes(inputs, given)
     generator = np.random.default_rng(seed)
-    types = {name: type_.concrete(full) for name, type_ in inputs.items()}
+    plain = {
+        own: each
+        for name, type_ in inputs.items()
+        for own, each in _tensors(name, type_, full).items()
+    }
+    types = {name: type_.concrete(full_sizes(plain, full)) for name, type_ in plain.items()}
     named = ((f"input {name!r}", type_) for name, type_ in types.items())
     refuse_beyond_memory(sum(map(tensor_bytes, types.values())), named, CallError)
-    return {name: _draw(generator, type_) for name, type_ in types.items()}
+    empty = {
+        name: np.zeros(0, np.int64)
+        for name, type_ in inputs.items()
+        if name not in types and member(name, 0) not in types
+    }
+    return {name: _draw(generator, type_) for name, type_ in types.items()} | empty
+
+
+def _tensors(name: str, type_: TensorType, sizes: Mapping[str, int]) -> Mapping[str, TensorType]:
+    """The tensors that an input is: itself, or so many of a sequence as `sizes` say."""
+    if not isinstance(type_, SequenceType):
+        return {name: type_}
+    rank = 2 if type_.dims is None else len(type_.dims)
+    return type_.members(name, np.full([*map(static, type_.concrete(sizes).shape)], rank))
 
 
 def full_sizes(inputs: Mapping[str, TensorType], sizes: Mapping[str, int]) -> dict[str, int]:
-    """The size of each symbol of these inputs: that of `sizes`, else DEFAULT_SIZE."""
-    return {name: sizes.get(name, DEFAULT_SIZE) for name in sorted(open_sizes(inputs.values()))}
+    """The size of each symbol of these inputs: that of `sizes`, else DEFAULT_SIZE; of a sequence
+    two, and of an optional one tensor."""
+    counts = {
+        name: 2 if type_.is_list else 1
+        for type_ in inputs.values()
+        if isinstance(type_, SequenceType)
+        for name in type_.symbols
+    }
+    usual = dict.fromkeys(sorted(open_sizes(inputs.values())), DEFAULT_SIZE) | counts
+    return {name: sizes.get(name, size) for name, size in usual.items()}
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
