@@ -378,6 +378,18 @@ def test_bench_tells_of_a_model_that_fails_and_times_the_others(
     assert json_too or ("sizes (--size)" in out and "on 1 thread " in out)
 
 
+@pytest.mark.usefixtures("settles_at_once")
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+def test_bench_times_models_that_run_in_parts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = make_model([node("NonZero", "x", "i"), node("Neg", "i")], {"x": ["n"]})
+    onnx.save(found, path := tmp_path / "model.onnx")
+    assert cli("bench", path, "--rounds", "1", "--threads", "1", "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)["models"]
+    assert row["ratio"] > 0 and row["error"] == 0 and row["sizes"] == "n=16"
+
+
 def test_run_says_the_sizes_of_its_random_inputs(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -38,10 +38,7 @@ from satura.rewrite.types.tensor_type import Array, TensorType
 _USUAL_SIZE = 16
 _OTHER_SIZES = (64, 256, 1, 2, 3, 4, 6, 8, 12, 32)
 _MOST_BROADCASTS = 8  # that are tried, the last ones first, where no program has equal sizes
-_IN_PARTS = (
-    "satura.compile and `satura run` run such a model in parts, that node between them, and"
-    " satura.optimize and `satura optimize` rewrite these"
-)
+_IN_PARTS = "satura.compile and `satura run` run such a model in parts"
 _FOR_VALUES = "satura.compile and `satura run` compile such a model for the values of each call"
 _HOW_CHOSEN = (
     "sizes decide what has to be a number here, and none of the usual ones fits: name yours, as in"
