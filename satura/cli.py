@@ -244,7 +244,12 @@ def stats(
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
-    """Count dispatches, fills, copies, bytes before and after rewriting MODEL."""
+    """Count dispatches, fills, copies, bytes before and after rewriting MODEL.
+
+    With --json, `before`, `after`, `executables`, `phases` and `rules` are of all of MODEL, and
+    `parts` lists the same of each part that it runs in (mostly one), with its `hosts`: the nodes
+    that run in Python behind it.
+    """
     from satura.commands.compiling import compiling
     from satura.commands.stats import stats as show_stats
 

@@ -143,7 +143,9 @@ def test_stats_has_every_key(
     monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "cache"))
     assert cli("stats", model, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["before", "after", "executables", "phases", "rules"]
+    assert list(found) == ["before", "after", "executables", "phases", "rules", "parts"]
+    (part,) = found.pop("parts")
+    assert part == {**found, "hosts": []}
     assert found["rules"]["stopped"] == "saturated"
     assert found["rules"]["dropped"] == []
     assert list(found["before"]) == list(found["after"]) == STATISTICS
@@ -157,6 +159,25 @@ def test_stats_has_every_key(
     assert found["rules"]["remembered"]
     assert found["after"]["dispatch-count"] == 1
     assert found["after"]["fill-count"] == found["after"]["copy-count"] == 0
+
+
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+def test_stats_of_parts_are_listed_below_their_sums(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = make_model([node("NonZero", "x", "i"), node("Neg", "i")], {"x": ["n"]})
+    onnx.save(found, path := tmp_path / "model.onnx")
+    assert cli("stats", path, "--json") == 0
+    whole = json.loads(capsys.readouterr().out)
+    parts = whole.pop("parts")
+    assert [each.pop("hosts") for each in parts] == [["NonZero 'i'"], []]
+    assert [list(each) for each in parts] == [list(whole)] * 2
+    for when in ("before", "after"):
+        sums = {key: sum(each[when][key] for each in parts) for key in STATISTICS}
+        assert whole[when] == {**sums, "host-count": 1}
+    counts = [each["dispatch-count"] for each in whole["executables"]]
+    assert sum(counts) == whole["after"]["dispatch-count"]
+    assert whole["rules"]["stopped"] == "saturated"
 
 
 def test_stats_table_names_every_statistic(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
