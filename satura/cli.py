@@ -200,6 +200,8 @@ def optimize(
     value: Values = None,
     rules: RuleSetName = "default",
     files: With = None,
+    dim: Dims = None,
+    cost: Cost = "reference",
     limits: Limits = "",
     text: Annotated[bool, typer.Option("--text", help="Print the program as text, too.")] = False,
     time: Annotated[
@@ -207,6 +209,7 @@ def optimize(
     ] = False,
     size: Sizes = None,
     threads: Threads = None,
+    json: AsJson = False,
 ) -> None:
     """Rewrite MODEL and write the result as an ONNX file, for other runtimes: OUT may be MODEL.
 
@@ -214,21 +217,20 @@ def optimize(
     what is before and behind them is rewritten.
     """
     from satura.commands.bench import needs_onnxruntime
-    from satura.commands.compiling import parse_limits
+    from satura.commands.compiling import compiling
     from satura.commands.models import file_or_light
     from satura.commands.optimize import Timing
     from satura.commands.optimize import optimize as optimize_model
     from satura.commands.replaced import refuse_to_replace
-    from satura.commands.rule_files import with_files
     from satura.pipeline.inputs import parse_sizes
 
     source = file_or_light(model)
     refuse_to_replace(output, source, files, may_be_model=True)
-    chosen = with_files(rules, files or [])
+    chosen = compiling(rules, files, threads, cost=cost, dims=dim, limits=limits)
     timing = Timing(parse_sizes(size or []), threads) if time else None
     if timing is not None:
         needs_onnxruntime("--time")
-    optimize_model(model, source, output, value or [], chosen, parse_limits(limits), text, timing)
+    optimize_model(model, source, output, value or [], chosen, text, timing, json)
 
 
 @app.command()
