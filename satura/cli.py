@@ -16,7 +16,8 @@ from typing import Annotated
 
 import typer
 
-from satura.commands.failures import FAILURES, fail, leave, show_warning, stdout
+from satura.commands.cache_cli import cache_app
+from satura.commands.failures import FAILURES, fail, leave, log_lines, show_warning, stdout
 from satura.commands.options import (
     AsJson,
     Cost,
@@ -35,6 +36,7 @@ from satura.commands.options import (
     With,
 )
 from satura.commands.rules_cli import rules_app
+from satura.rewrite.errors import on_command_line
 
 app = typer.Typer(
     name="satura",
@@ -43,11 +45,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-)
-cache_app = typer.Typer(
-    help="The folder of compiled kernels, remembered schedules and programs: that which the"
-    " environment variable SATURA_CACHE names, else one of the user's.",
-    no_args_is_help=True,
 )
 app.add_typer(cache_app, name="cache")
 app.add_typer(rules_app)
@@ -392,22 +389,6 @@ def calibrate(
     calibrate_machine(seed, json)
 
 
-@cache_app.command("show")
-def cache_show(json: AsJson = False) -> None:
-    """Show where kernels and schedules are kept and how much they take."""
-    from satura.commands.cache import show
-
-    show(json)
-
-
-@cache_app.command("clear")
-def cache_clear(json: AsJson = False) -> None:
-    """Remove all compiled kernels, and remembered schedules and programs."""
-    from satura.commands.cache import clear
-
-    clear(json)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line `arguments` (this process's by default) and exit."""
     for name in ("SIGTERM", "SIGHUP"):
@@ -420,7 +401,7 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, TextIOWrapper):  # what the terminal cannot show must not end us
             stream.reconfigure(errors="backslashreplace")
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), log_lines(), on_command_line():
             warnings.showwarning = show_warning
             try:
                 app(arguments)

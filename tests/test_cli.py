@@ -18,6 +18,7 @@ import pytest
 
 import satura
 from satura import __version__
+from satura.backend.jit.cache import default_cache
 from satura.rewrite.errors import CallError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.tensor_type import Array, DType
@@ -336,12 +337,28 @@ def test_cache_is_shown_and_cleared(
     assert shown["folder"] == str(tmp_path / "cache")
     assert shown["kernels"]["entries"] >= 1 and shown["kernels"]["size"] > 0
     assert shown["schedules"]["entries"] == 1 and shown["schedules"]["size"] > 0
+    assert shown["rates"]["entries"] == 0
+    default_cache("rates").store("0" * 64, b"rates")
     assert cli("cache", "clear", "--json") == 0
     removed = json.loads(capsys.readouterr().out)
     assert removed["folder"] == shown["folder"] and removed["schedules"] == 1
     assert cli("cache", "show", "--json") == 0
     cleared = json.loads(capsys.readouterr().out)
     assert cleared["kernels"]["entries"] == cleared["schedules"]["entries"] == 0
+    assert cleared["rates"]["entries"] == 1 and cleared["rates"]["size"] > 5
+    assert cli("cache", "show") == 0
+    assert "\n1 set of calibrated rates, " in capsys.readouterr().out
+
+
+def test_what_is_logged_is_one_line_of_the_command(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shared := tmp_path / "shared").mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("SATURA_CACHE", str(shared))
+    assert cli("stats", model) == 0
+    err = capsys.readouterr().err
+    assert err.startswith(f"satura: warning: cache {shared} is not used") and err.count("\n") == 1
 
 
 @pytest.mark.deep

@@ -193,7 +193,7 @@ def test_the_command_draws_sequences_and_reads_them(
     assert cli("run", path, "--threads=1", "--size=s_0=0") == 2
     assert "--inputs FILE.npz, which names its tensors s[0], s[1], …" in capsys.readouterr().err
     assert cli("optimize", path, written) == 1
-    assert "or --value s=2,2 on the command line" in capsys.readouterr().err
+    assert "; give them, as in --value s=2,2 for two tensors" in capsys.readouterr().err
     assert cli("optimize", path, written, "--value=s=2,2") == 0
     with np.load(given) as arrays:
         assert satura.interpret(written, dict(arrays))["y"].shape == (5, 4)

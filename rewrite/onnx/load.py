@@ -17,6 +17,7 @@ from satura.rewrite.errors import (
     RefusedSizesError,
     SaturaError,
     UnsupportedError,
+    advice,
 )
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.calls import Call
@@ -42,7 +43,6 @@ _IN_PARTS = "satura.compile and `satura run` run such a model in parts"
 _FOR_VALUES = "satura.compile and `satura run` compile such a model for the values of each call"
 _HOW_CHOSEN = (
     "sizes decide what has to be a number here, and none of the usual ones fits: name yours, as in"
-    " satura.compile(model, dims={'n': 6}) or --dim n=6"
 )
 
 Source = str | Path | bytes | ModelProto | ModelApart
@@ -303,7 +303,8 @@ class _Import:
                 raise
             except (ModelError, UnsupportedError):
                 pass
-        refused.args = (f"{refused}; {_HOW_CHOSEN}",)
+        yours = advice("satura.compile(model, dims={'n': 6})", "--dim n=6")
+        refused.args = (f"{refused}; {_HOW_CHOSEN} {yours}",)
         raise refused from None
 
     def _with_equal_sizes(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from satura.rewrite.errors import CallError, brief
+from satura.rewrite.errors import CallError, advice, brief
 from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.dims import Dim, SymbolicDim, symbols_of
 from satura.rewrite.types.sequence_type import ABSENT, SequenceType, member
@@ -166,13 +166,13 @@ def _unknown(name: str, types: Mapping[str, TensorType], missing: Sequence[str])
     Where none is, the name may be right, and that of an input which became a constant.
     """
     if len(missing) == 1:
-        advice = f"; did you mean {missing[0]!r}?"
+        hint = f"; did you mean {missing[0]!r}?"
     elif missing:
-        advice = f", of which {list(missing)} are missing"
+        hint = f"; {list(missing)} are missing"
     else:
-        advice = (
+        other = advice("another value when you load the model", f"another --value {name}=...")
+        hint = (
             ". One that has a default in the model, an initializer, is a constant of the program:"
-            " remove the initializer, or give another value when you load the model (--value on the"
-            " command line)"
+            f" remove the initializer, or give {other}"
         )
-    return CallError(f"there is no input {name!r}; the inputs are {list(types)}{advice}")
+    return CallError(f"there is no input {name!r}; the inputs are {list(types)}{hint}")
