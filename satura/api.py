@@ -147,8 +147,8 @@ def optimize(
 ) -> Program | Parts:
     """The cheapest program that the rules can make of `model` within `limits`.
 
-    Of a model with nodes of which only data say how long their results are, as NonZero, these are
-    Parts: the cheapest `programs`, and between them such nodes as they are, `kept`. `save` writes
+    Of a model with nodes whose result sizes depend on data, such as NonZero, these are Parts: the
+    cheapest `programs`, and between them such nodes as they are, `kept`. `save` writes
     them as one model.
 
     A limit that cuts the search short is a warning: the best program found so far is returned.
@@ -216,7 +216,7 @@ def compile(
     differs from the interpreter.
 
     `dims` are typical sizes of symbols or ranges of them, such as {"batch": 1, "seq": (1, 512)},
-    for which the program should be fast; calls of other sizes are just as right. `cost` is a cost
+    for which the program should be fast; other sizes give equally correct results. `cost` is a cost
     model, "default" for that of this CPU's vectors and of `threads`, "calibrated" for the rates
     that `satura calibrate` has measured here, or "reference", which is alike on every machine. A
     search that is cut short by one of its `limits` (`satura.Limits`) warns of it, and what was

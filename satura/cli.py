@@ -1,7 +1,7 @@
 """The command `satura`. Each command reads its arguments here; its work is in satura/commands/.
 
 Exit codes: 0 fine, 1 an error that satura reports (one line on stderr), 2 a wrong call: an option,
-a name or a file that there is not, or inputs that do not fit.
+a name or a file that does not exist, or inputs that do not fit.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def compile_model(
     without_model: Annotated[
         bool,
         typer.Option(
-            "--without-model", help="Leave the model out: sizes that take another search fail."
+            "--without-model",
+            help="Leave the model out of the file: sizes that need another search then fail.",
         ),
     ] = False,
     json: AsJson = False,
@@ -120,7 +121,7 @@ def run(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="An ONNX file, a light model's name, or what `satura compile` wrote.",
+            help="An ONNX file, a light model's name, or a file that `satura compile` wrote.",
         ),
     ],
     inputs: Annotated[
@@ -151,14 +152,14 @@ def run(
     verify: Annotated[
         bool,
         typer.Option(
-            help="Compare every stage, or what was saved, with the interpreter: at typical sizes,"
-            " and at those of the inputs where any are given."
+            help="Compare every stage, or the saved program, with the interpreter, at typical"
+            " sizes and at the sizes of the inputs that are given."
         ),
     ] = False,
     files: With = None,
     json: AsJson = False,
 ) -> None:
-    """Compile MODEL, or open what was compiled, run it once and show its outputs."""
+    """Compile MODEL, or open a compiled one, run it once and show its outputs."""
     from satura.artifact.container import is_artifact
     from satura.commands.models import file_or_light
     from satura.commands.replaced import refuse_other_than_results, refuse_to_replace
@@ -210,8 +211,8 @@ def optimize(
 ) -> None:
     """Rewrite MODEL and write the result as an ONNX file, for other runtimes: OUT may be MODEL.
 
-    Nodes of which only data say how long their results are, as NonZero, stay as MODEL has them, and
-    what is before and behind them is rewritten.
+    Nodes whose result sizes depend on data, such as NonZero, stay as they are in MODEL; the nodes
+    before and after them are rewritten.
     """
     from satura.commands.bench import needs_onnxruntime
     from satura.commands.compiling import compiling
@@ -245,9 +246,9 @@ def stats(
 ) -> None:
     """Count dispatches, fills, copies, bytes before and after rewriting MODEL.
 
-    With --json, `before`, `after`, `executables`, `phases` and `rules` are of all of MODEL, and
-    `parts` lists the same of each part that it runs in (mostly one), with its `hosts`: the nodes
-    that run in Python behind it.
+    With --json, `before`, `after`, `executables`, `phases` and `rules` are for the whole MODEL.
+    `parts` lists the same for each part that it runs in (mostly one), with its `hosts`: the nodes
+    that run in Python after it.
     """
     from satura.commands.compiling import compiling
     from satura.commands.stats import stats as show_stats
@@ -280,13 +281,15 @@ def experiment(
     ] = None,
     limits: EachLimits = None,
     dim: Dims = None,
-    jobs: Annotated[int, typer.Option(min=1, help="E-graphs that are made at a time.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="E-graphs made at a time.")] = 1,
     cluster: Annotated[
         str, typer.Option(metavar="ADDRESS", help="A Dask scheduler, whose workers make them.")
     ] = "",
     csv: Annotated[
         Path | None,
-        typer.Option(help="Write all numbers to this file; what stands in it is not done again."),
+        typer.Option(
+            help="Write all numbers to this file; trials already in it are not run again."
+        ),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Write plots of cost, bound and time to this image.")
@@ -294,8 +297,8 @@ def experiment(
     json: AsJson = False,
 ) -> None:
     """Compare extractors: the predicted cost of what each chooses, and a bound that no choice of
-    the same candidates beats. More rules may make a choice dearer here: `compile` also keeps the
-    cheapest program met while rules run, and searches wider, and in the e-graph without rules."""
+    the same candidates beats. More rules may raise the cost here, but not in `compile`: it also
+    keeps the cheapest program met while rules run, and searches more widely, also without rules."""
     from satura.commands.experiment import experiment as run_experiment
 
     tried = rules or ["default"], extractor or ["search"], cost or ["reference"], limits or []
@@ -312,8 +315,8 @@ def show(
         str | None,
         typer.Option(
             metavar="N",
-            help="Only what concerns this node: of the program as loaded for the first two stages,"
-            " else of the extracted one.",
+            help="Only records that concern this node, numbered as in the loaded program for the"
+            " first two stages, else as in the extracted one.",
         ),
     ] = None,
     value: Values = None,
@@ -329,8 +332,8 @@ def show(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Print what a stage makes of MODEL: the program, the e-graph's classes, the extracted program,
-    the dispatches that it is scheduled as, or the text of their kernels."""
+    """Print the result of a stage for MODEL: the program, the e-graph's classes, the extracted
+    program, the dispatches that it is scheduled as, or the text of their kernels."""
     from satura.commands.compiling import compiling
     from satura.commands.show import show as show_stage
 
@@ -380,7 +383,7 @@ def bench(
 
 @app.command()
 def calibrate(
-    seed: Annotated[int, typer.Option(min=0, help="Other random programs to measure.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random programs to measure.")] = 0,
     json: AsJson = False,
 ) -> None:
     """Measure this machine's rates, for predictions and for --cost calibrated: about a minute."""

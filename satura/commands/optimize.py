@@ -31,7 +31,7 @@ def optimize(
     text: bool, timing: Timing | None, json: bool,
 ) -> None:  # fmt: skip
     """Write the cheapest program found for `model`, which is called so, to `output`, and time both
-    where asked to; nodes of which only data say how long their results are stay as they are."""
+    where asked to; nodes whose result sizes depend on data stay as they are."""
     refuse_other(output)
     source = with_values(model, values)
     with progress(f"optimizing {Path(name).name}") as phase:
