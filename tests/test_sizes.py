@@ -12,6 +12,7 @@ import pytest
 from onnx import ModelProto
 
 import satura
+from satura.experiments import CostModel, Features
 from satura.pipeline.inputs import parse_sizes, random_inputs, random_inputs_of
 from satura.pipeline.sizes import parse_dims, typical_sizes
 from satura.rewrite.errors import CallError
@@ -79,6 +80,23 @@ def test_a_number_that_sizes_decide_is_no_fixed_size(
     onnx.save(model, path := tmp_path / "split.onnx")
     assert cli("run", path, "--threads=1", "--size=n=2", "--json") == 0
     assert json.loads(capsys.readouterr().out)["y"]["shape"] == [1, 8]
+
+
+def test_a_program_for_a_file_is_chosen_at_typical_sizes() -> None:
+    model = make_model([node("Relu", "x", "r"), node("Exp", "r", "y")], {"x": ["n", 64]})
+    most: dict[int, float] = {}
+
+    class Bytes(CostModel):
+        def seconds(self, features: Features) -> float:
+            moved = features.near + features.far
+            most[rows] = max(most.get(rows, 0.0), moved)
+            return moved / 1e9
+
+    for rows in (1, 4096):
+        assert satura.optimize(model, dims={"n": rows}, cost=Bytes())
+    assert most[4096] > 1000 * most[1] > 0
+    with pytest.raises(CallError, match="there is no size 'm' in the model; its sizes are"):
+        satura.optimize(model, dims={"m": 1})
 
 
 def test_a_size_of_a_model_without_sizes_is_said_to_be_fixed() -> None:
