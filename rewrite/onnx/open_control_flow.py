@@ -60,9 +60,7 @@ def open_results(
     return results
 
 
-def _constants(
-    node: Context, scope: Mapping[str, int], types: Types
-) -> dict[str, TensorProto]:
+def _constants(node: Context, scope: Mapping[str, int], types: Types) -> dict[str, TensorProto]:
     """Those of the names that are numbers in all calls, on which shapes may depend."""
     constants = {}
     for name, type_ in types.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf
 
 from satura.backend.lower.walk import LoweringError
 from satura.pipeline.models import Model, load
@@ -34,6 +33,7 @@ _SMALL = 1500  # e-nodes: searching them takes less than half a second
 _LARGE = 8000  # e-nodes: a wide search of more takes many seconds
 _FUSED = 0.5  # share of the time that fusion can save, from which on a wide search is worth it
 _ROUNDING = 1e-12  # sums in another order
+_CLOSE = 1.2  # times the best, of a small program: a wide search gains less
 _VERY_CLOSE = 1.001  # times the best, of a large program: its search takes a share of the time
 
 
@@ -117,24 +117,24 @@ def _unrefused(
 def _searches(
     saturation: Saturation, met: Appraised, cost: CostModel | None
 ) -> list[tuple[Candidates, Result]]:
-    """A search in the e-graph with the cheapest program that was met, and a wide one where fusion
+    """A search in the e-graph with the cheapest program that was met: a wide one where fusion
     decides what that costs. In a small e-graph as it was at the end, too: a short search may not
-    have seen what it gained. And in that of the program as it was, unless what is computed there in
-    any case costs as much: so rules make no program dearer. Of a large program only where what was
-    met there is about as cheap.
+    have seen what it gained. And in that of the program as it was, so that rules make none dearer,
+    unless what is computed there in any case costs as much, or all of it far more, as a short
+    search finds. Of a large program only where what was met there is about as cheap.
     """
     classes, last = saturation.best_classes, saturation.classes
     start, first = saturation.start, saturation.start_classes
     assert classes is not None and isinstance(start, Appraised) and first is not None
-    found = [_searched(met.candidates(classes, cost))]
     is_fused = met.work < (1 - _FUSED) * met.seconds
-    if is_fused and not is_small(classes) and classes.node_count <= _LARGE:
-        found.append(_searched(choices(classes, cost, is_wide=True)))
+    is_wide = is_fused and not is_small(classes) and classes.node_count <= _LARGE
+    made = choices(classes, cost, is_wide=True) if is_wide else met.candidates(classes, cost)
+    found = [_searched(made)]
     if last.node_count <= _SMALL and last != classes:
         found.append(_searched(choices(last, cost)))
     if first not in (classes, last):
         best = min(met.seconds, *[schedule(*each).seconds for each in found])
-        close = inf if is_small(first) else _VERY_CLOSE
+        close = _CLOSE if is_small(first) else _VERY_CLOSE
         if start.work < best and start.seconds <= close * met.seconds:
             found.append(_searched(start.candidates(first, cost)))
     return found
