@@ -169,15 +169,17 @@ def unrolled(steps: int) -> Program:
     return build.program({"y": build.concat(results, 1)})
 
 
-def test_a_program_as_it_was_is_searched_however_much_rules_seem_to_gain() -> None:
-    """Here rules seem to gain a tenth; a longer search of what was there is left out only where
-    computing alone takes longer than the best."""
+def test_a_program_as_it_was_is_searched_where_rules_seem_to_gain_little() -> None:
+    """Here rules seem to gain a tenth; a longer search of what was there is left out where they
+    seem to gain a fifth, or computing alone takes longer than the best."""
     plain = rewrite(unrolled(12), "none", None, None)
     start, first = plain.saturation.start, plain.saturation.start_classes
     assert isinstance(start, Appraised) and first is not None
-    assert 0 < start.work < 0.9 * start.seconds
+    assert 0 < start.work < 0.8 * start.seconds
     other = rewrite(unrolled(13), "none", None, None).saturation
-    for seconds, is_searched in ((0.9 * start.seconds, True), (0.9 * start.work, False)):
+    for seconds, is_searched in (
+        (0.9 * start.seconds, True), (0.8 * start.seconds, False), (0.9 * start.work, False)
+    ):  # fmt: skip
         met, classes = Appraised(seconds, None, plain.schedule), other.classes
         found = replace(plain.saturation, best=met, best_classes=classes, classes=classes)
         assert len(_searches(found, met, None)) == 1 + is_searched
