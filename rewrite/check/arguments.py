@@ -240,7 +240,7 @@ def _beside_constant(array: Array, constant: Array, draw: Draw) -> Array:
     next to it among the floats of its type, or of the array's."""
     random = np.random.default_rng(draw.random.getrandbits(64))
     centre = float(constant.flat[random.integers(constant.size)])
-    near = centre + random.choice((-1.0, -0.5, 0.0, 0.5, 1.0), array.shape)
+    near: Array = centre + random.choice((-1.0, -0.5, 0.0, 0.5, 1.0), array.shape)
     dtype = DType.of(array.dtype)
     if dtype.is_float and random.random() < NEXT_SHARE:
         is_of_constant = DType.of(constant.dtype).is_float and random.random() < 0.5

@@ -129,6 +129,7 @@ def check(
     reasons = [reason for each, of in told for reason in _gaps(each, float_numbers(of.direction))]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
+    report = replace(report, hint="\n".join(_needless(report.directions)))
     return add_proof(rule, report, proof_steps, shrink) if proof_steps else report
 
 
@@ -241,22 +242,33 @@ def _instability(instance: Instance) -> Failure | None:
 
 def _gaps(direction: DirectionReport, floats: Sequence[float]) -> Sequence[str]:
     """Reasons why the instances of a direction, which has these `floats`, say too little."""
-    gaps = [
-        f"{direction.label}: the condition {text} was {answer} for all {count} instances"
-        " that were drawn: where it is not, nothing was tried"
-        for text in direction.constant_conditions
-        for answer, count in direction.conditions[text].items()
-        if count
-    ]
-    if direction.firings < FIRINGS:
-        gaps.insert(
-            0,
-            f"{direction.label} fired on only {direction.firings} of {direction.instances}"
-            f" instances; {FIRINGS} are needed: {_obstacle(direction)}; a check with --deep draws"
-            " ten times as many",
-        )
-        gaps += [f"{direction.label}: {number} is an element of floats only" for number in floats]
-    return gaps
+    if direction.firings >= FIRINGS:
+        return ()
+    return (
+        f"{direction.label} fired on only {direction.firings} of {direction.instances}"
+        f" instances; {FIRINGS} are needed: {_obstacle(direction)}; a check with --deep draws"
+        " ten times as many",
+        *(
+            f"{direction.label}: the condition {text} was {answer} for all {count} instances"
+            " that were drawn: where it is not, nothing was tried"
+            for text in direction.constant_conditions
+            for answer, count in direction.conditions[text].items()
+            if count
+        ),
+        *(f"{direction.label}: {number} is an element of floats only" for number in floats),
+    )
+
+
+def _needless(directions: Sequence[DirectionReport]) -> Iterator[str]:
+    """Notes on conditions that held for all instances of every direction: they may say nothing."""
+    for text in dict.fromkeys(text for each in directions for text in each.conditions):
+        counts = [each.conditions[text] for each in directions if text in each.conditions]
+        if not any(each[False] for each in counts):
+            held = sum(each[True] for each in counts)
+            yield (
+                f"the condition {text} held for all {held} instances that were drawn: if it always"
+                " does, leave it out"
+            )
 
 
 def _obstacle(direction: DirectionReport) -> str:
@@ -281,6 +293,7 @@ def _refutation_report(
     dtypes = {*report.dtypes, *(type_.dtype.value for type_ in types)}
     covered = replace(
         report,
+        hint="",
         dtypes=tuple(dtype.value for dtype in COMPUTED if dtype.value in dtypes),
         ranks=tuple(sorted({*report.ranks, *(type_.rank for type_ in types)})),
     )
@@ -294,7 +307,8 @@ def add_proof(rule: Rule, report: RuleReport, steps: int, shrink: bool = False) 
     """
     proof = prove(rule, steps=steps)
     if proof.status == "refuted":
-        report = replace(report, verdict="refuted", proof=proof.reason, reason=proof.reason)
+        why = proof.reason
+        report = replace(report, verdict="refuted", proof=why, reason=why, hint="")
     doubted = () if proof.found is None else (proof.found,)
     for match in (*doubted, *proof.suspects):
         failure = _failure_at(match, rule.exact)
