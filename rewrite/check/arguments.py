@@ -53,7 +53,7 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
     sign, infinite or NaN. Values of the draw at an "edge" are moderate but for one, those that are
     "alike" are all the largest of their type, and floats that are "unlike" have many magnitudes.
     Where they are to be "every" value, inputs of 8 and 16 bits have all of theirs; where they are
-    "filled", an argument has one element everywhere.
+    "filled", an argument has given elements, in random order.
     """
     moderate = moderate or draw.values == "edge"
     sides = dict(program.outputs)
@@ -92,7 +92,9 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
     if draw.values == "every":
         return _with_every_value(arguments, draw)
     if draw.values == "filled":
-        return {name: _filled(array, draw.filled.get(name)) for name, array in arguments.items()}
+        return {
+            name: _filled(array, draw.filled.get(name), draw) for name, array in arguments.items()
+        }
     if draw.values == "unlike":
         return {name: _unlike(array, draw) for name, array in arguments.items()}
     finite = [each for each in constants if each.size and is_finite(each)]
@@ -185,10 +187,12 @@ def _unlike(array: Array, draw: Draw) -> Array:
     return np.asarray(random.choice((-1.0, 1.0), array.shape) * sizes).astype(array.dtype)
 
 
-def _filled(array: Array, element: np.generic | None) -> Array:
-    """The array with one element everywhere, where it is of that type."""
-    is_alike = element is not None and element.dtype == array.dtype
-    return np.full_like(array, element) if is_alike else array
+def _filled(array: Array, elements: Array | None, draw: Draw) -> Array:
+    """The array with these elements at random places, where they are of that type."""
+    if elements is None or elements.dtype != array.dtype:
+        return array
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    return elements[random.integers(len(elements), size=array.shape)]
 
 
 def _with_every_value(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:

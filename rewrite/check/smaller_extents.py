@@ -65,5 +65,6 @@ def _lower(dim: Dim) -> tuple[int, ...]:
     """Smaller extents to try, the smallest first."""
     if not isinstance(dim, int):
         return FEW
-    lower = (1, 2, dim // 4, dim // 2, dim - 1) if dim else (1,)
+    steps = (dim >> bits for bits in range(1, dim.bit_length()))
+    lower = (1, 2, dim // 4, *(dim - step for step in steps)) if dim else (1,)
     return tuple(sorted({each for each in lower if each > 0 and (not dim or each < dim)}))

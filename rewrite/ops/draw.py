@@ -90,7 +90,7 @@ class Draw:
         self.taken = frozenset(COMPUTED)  # what the operands of the op being drawn may have
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
         self.values = "any"  # of arguments; see check.arguments for others
-        self.filled: dict[str, np.generic] = {}  # an element for all places of an argument
+        self.filled: dict[str, Array] = {}  # elements for all places of an argument
         self.wide = False  # whether the moderate floats drawn last were far from 1
         self.elements: dict[tuple[DType, int], Array] = {}
 
