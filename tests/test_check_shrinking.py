@@ -149,3 +149,4 @@ def test_a_failure_in_the_egraph_is_one_of_an_instance() -> None:
     found = (examine_saturated(absolute, instances, draw) for draw in draws)
     failure = next(each for each in found if each is not None)
     assert failure.instance == instances[0] and list(failure.arguments) == ["x"]
+    assert failure.sizes == {}

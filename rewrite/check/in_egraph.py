@@ -75,7 +75,8 @@ def _of_instance(
     tensors = instance.add_variables(builder, {})
     sides = {"left": instance.add_left(builder, tensors)}
     sides["right"] = instance.add_right(builder, tensors)
-    program = builder.program(sides).concrete(SIZES[0])
+    sizes = {name: size for name, size in SIZES[0].items() if name in instance.symbols}
+    program = builder.program(sides).concrete(sizes)
     given = {name: arguments.get(f"i{number}_{name}") for name in instance.types}
     own = {name: array for name, array in given.items() if array is not None}
     if len(own) < len(given):  # others are constants
@@ -84,7 +85,7 @@ def _of_instance(
         reason = disagreement(program, own, exact)
     except UncomputableError:
         return None
-    return Failure(program, reason, SIZES[0], own, instance) if reason else None
+    return Failure(program, reason, sizes, own, instance) if reason else None
 
 
 def _arguments_of(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:
