@@ -108,13 +108,13 @@ class _Search:
         direction = self.instance.direction
         dtypes = tuple(dict.fromkeys(type_.dtype for type_ in self.instance.types.values()))
         alike = [Wish(dtypes=dtypes)] * any(dtype.is_narrow for dtype in dtypes)
+        self.with_less()
+        self.left = TRIES
         for wish in (NO_WISH, *alike):
             for seed in range(REDRAWS):
                 drawn = draw_from(direction, Random(seed), seed, wish)
                 if drawn is not None and drawn.weight < self.instance.weight:
                     self.accept(drawn)
-        self.with_less()
-        self.left = TRIES
         source = Numbers(self.instance.seed)
         draw_from(direction, source, self.instance.seed, self.wish)
         numbers: list[float] | None = source.taken
