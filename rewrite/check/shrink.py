@@ -35,7 +35,8 @@ TRIES = 1600  # instances to compare, at most, to find a smaller one
 AT_SIZES = 4  # how many of these an open one counts for: it is compared at several sizes
 TRIES_OF_PARTS = 400  # more, of one axis, extent or number each
 SPECIALS = (0.3, 0.9) * 3  # how many elements are special, for each of the values to try
-COMPUTED = 6000  # times that a program is computed to find simpler arguments, at most,
+COMPUTED = 4000  # times that a program is computed to find simpler arguments, at most,
+COMPUTED_AGAIN = 2000  # of a smaller instance,
 COMPUTED_ELEMENTS = 2e9  # and with so many elements in all
 LEAST_PART = 16  # elements that are made simple at once
 TINY = 12.0  # weight of an instance of so few elements that a special value is seldom among them
@@ -76,20 +77,22 @@ def smallest(failure: Failure, exact: bool) -> Failure:
     """A failure of the same rule that is as small as a bounded search finds."""
     if failure.instance is not None:
         failure = _Search(failure, failure.instance, exact).run()
-    failure = _simplified(failure, exact)
+    failure = _simplified(failure, exact, COMPUTED)
     mixed = _mixed(failure)
     if failure.instance is not None and mixed:
         search = _Search(failure, failure.instance, exact)
         search.fillings = [mixed] * MIXED_DRAWS
-        failure = _simplified(search.with_less(), exact)
+        smaller = search.with_less()
+        if smaller is not failure:
+            return _simplified(smaller, exact, COMPUTED_AGAIN)
     return failure
 
 
-def _simplified(failure: Failure, exact: bool) -> Failure:
-    """The failure with simpler arguments."""
+def _simplified(failure: Failure, exact: bool, most: int) -> Failure:
+    """The failure with simpler arguments, for which its program is computed at most so often."""
     if not failure.is_difference:
         return failure
-    arguments = _simpler_arguments(failure, exact)
+    arguments = _simpler_arguments(failure, exact, most)
     reason = disagreement(failure.program, arguments, exact)
     return replace(failure, arguments=arguments, reason=reason or failure.reason)
 
@@ -220,14 +223,14 @@ def _simpler_numbers(numbers: Sequence[float]) -> Iterator[list[float]]:
                 yield [*kept[:start], lower, *kept[start + 1 :]]
 
 
-def _simpler_arguments(failure: Failure, exact: bool) -> dict[str, Array]:
+def _simpler_arguments(failure: Failure, exact: bool, most: int) -> dict[str, Array]:
     """Zeros, small integers, and numbers of few digits for which the two sides still differ.
 
     Larger programs are computed fewer times for that.
     """
     arguments = dict(failure.arguments)
     elements = sum(size_of(node.type) for node in failure.program.nodes)
-    left = min(COMPUTED, COMPUTED_ELEMENTS / max(1.0, elements))
+    left = min(most, COMPUTED_ELEMENTS / max(1.0, elements))
 
     def fails(name: str, array: Array) -> bool:
         nonlocal left
