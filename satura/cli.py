@@ -368,3 +368,7 @@ def main(arguments: list[str] | None = None) -> None:
                     stream.flush()
     except FAILURES as error:
         fail(error)
+
+
+if __name__ == "__main__":
+    main()

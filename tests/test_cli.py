@@ -68,6 +68,15 @@ def in_own_process(*arguments: object) -> str:
     return result.stdout
 
 
+def test_the_module_of_the_command_line_runs_it() -> None:
+    root = Path(__file__).parent.parent
+    result = subprocess.run(
+        [sys.executable, "-m", "satura.cli", "check", "no_such_file.py"],
+        env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert result.returncode == 2 and "no_such_file.py" in result.stderr
+
+
 def test_run_reads_and_writes_npz(model: Path, value: Array, tmp_path: Path) -> None:
     given, found = tmp_path / "in.npz", tmp_path / "out.npz"
     np.savez(given, allow_pickle=False, x=value)

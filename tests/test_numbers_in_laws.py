@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import satura
 from satura.language import (
+    Builder,
     Law,
     Padding,
     RuleError,
+    RuleSet,
     Scalar,
     Tensor,
     binary,
@@ -72,6 +75,18 @@ def test_a_number_matches_the_constant_of_a_model(shape: list[int | str | None])
     assert "made in round 1" in str(satura.why(double, model, rules="none"))
     other = make_model([node("Mul", "x two")], {"x": shape}, {"two": satura_float(2.5)})
     assert "made in round" not in str(satura.why(double, other, rules="none"))
+
+
+@pytest.mark.parametrize("is_broadcast", [False, True])
+def test_where_all_extents_are_1_a_number_matches_a_broadcast_that_changes_nothing(
+    is_broadcast: bool,
+) -> None:
+    build = Builder()
+    x, three = build.input("x", DType.F32, []), build.constant(np.float32(3))
+    other = build.broadcast(build.reshape(three, []), []) if is_broadcast else three
+    program = build.program({"y": build.binary("mul", x, other)})
+    nodes = satura.optimize(program, rules=RuleSet(triple_is_nothing)).nodes
+    assert (len(nodes) == 1) == is_broadcast
 
 
 def satura_float(value: float) -> object:

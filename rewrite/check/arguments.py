@@ -8,7 +8,8 @@ import numpy as np
 
 from satura.rewrite.check.compare import eps, is_finite, magnitude
 from satura.rewrite.check.indices import gather_extents, with_computed_indices
-from satura.rewrite.ops.draw import Draw
+from satura.rewrite.ops.draw import MOST_NEXT, Draw
+from satura.rewrite.ops.next_floats import next_floats
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, DType
 
@@ -24,7 +25,8 @@ TIE_DRAWS = 0.1  # of numbers beside those half way between two of a narrow floa
 MANY = 100  # elements of which no random sum is near their number,
 ALIKE_DRAWS = 0.5  # so that all of them are alike in as many draws
 MET_DRAWS = 0.15  # of integers whose ends meet, as the least one divided by -1
-NEAR_DRAWS = 0.1  # of arguments with elements near a constant
+NEAR_DRAWS = 0.1  # of arguments with elements near a constant,
+NEXT_SHARE = 0.5  # of which so many are at most a few floats from it
 HALF_DRAWS = 0.1  # of floats beside whole numbers and halves
 STEP_DRAWS = 0.1  # of moderate arguments that are multiples of half a constant
 MOST_STEPS = (9, 80)
@@ -51,7 +53,7 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
     zeros of either sign, infinities or NaN. `draw.values` asks for special arguments: "edge" for
     one special value among moderate ones, "alike" for nothing but the largest value of the type,
     "unlike" for floats of many magnitudes, "every" for all values of 8 and 16 bits, and "filled"
-    for one element everywhere.
+    for given elements, in random order.
     """
     moderate = moderate or draw.values == "edge"
     sides = dict(program.outputs)
@@ -90,7 +92,9 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
     if draw.values == "every":
         return _with_every_value(arguments, draw)
     if draw.values == "filled":
-        return {name: _filled(array, draw.filled.get(name)) for name, array in arguments.items()}
+        return {
+            name: _filled(array, draw.filled.get(name), draw) for name, array in arguments.items()
+        }
     if draw.values == "unlike":
         return {name: _unlike(array, draw) for name, array in arguments.items()}
     finite = [each for each in constants if each.size and is_finite(each)]
@@ -183,10 +187,12 @@ def _unlike(array: Array, draw: Draw) -> Array:
     return np.asarray(random.choice((-1.0, 1.0), array.shape) * sizes).astype(array.dtype)
 
 
-def _filled(array: Array, element: np.generic | None) -> Array:
-    """The array with one element everywhere, where it is of that type."""
-    is_alike = element is not None and element.dtype == array.dtype
-    return np.full_like(array, element) if is_alike else array
+def _filled(array: Array, elements: Array | None, draw: Draw) -> Array:
+    """The array with these elements at random places, where they are of that type."""
+    if elements is None or elements.dtype != array.dtype:
+        return array
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    return elements[random.integers(len(elements), size=array.shape)]
 
 
 def _with_every_value(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
@@ -234,11 +240,18 @@ def _every_value(dtype: DType) -> Array:
 
 
 def _beside_constant(array: Array, constant: Array, draw: Draw) -> Array:
-    """The array with a number near an element of a constant at about half of its places."""
+    """The array with a number near an element of a constant at about half of its places: some are
+    next to it among the floats of its type, or of the array's."""
     random = np.random.default_rng(draw.random.getrandbits(64))
     centre = float(constant.flat[random.integers(constant.size)])
-    near = centre + random.choice((-1.0, -0.5, 0.0, 0.5, 1.0), array.shape)
+    near: Array = centre + random.choice((-1.0, -0.5, 0.0, 0.5, 1.0), array.shape)
     dtype = DType.of(array.dtype)
+    if dtype.is_float and random.random() < NEXT_SHARE:
+        is_of_constant = DType.of(constant.dtype).is_float and random.random() < 0.5
+        grid = constant.dtype if is_of_constant else array.dtype
+        steps = random.integers(-MOST_NEXT, MOST_NEXT + 1, array.shape)
+        with np.errstate(all="ignore"):
+            near = next_floats(np.full(array.shape, centre).astype(grid), steps)
     if dtype is DType.BOOL or (dtype.is_integer and not _holds(dtype, centre)):
         return array
     with np.errstate(all="ignore"):

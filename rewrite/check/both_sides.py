@@ -79,6 +79,14 @@ class Failure:
         """Whether both sides have values, and not the same."""
         return self.has_right and self.is_computed
 
+    @property
+    def is_of_values(self) -> bool:
+        """Whether both sides have the same type, and other elements for some arguments."""
+        nodes = self.program.nodes
+        return self.is_difference and (
+            len({nodes[index].type for index in self.program.output_nodes}) == 1
+        )
+
 
 def examine(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
     """How the rule fails for `instance`, on random values and for several sizes.

@@ -55,11 +55,37 @@ def examine_saturated(rule: Rule, instances: Sequence[Instance], draw: Draw) -> 
         left = conflict.program(right=False).concrete(sizes)
         return Failure(left, reason, sizes, _arguments_of(left, arguments), None)
     chosen = _arguments_of(sides, arguments)
+    for number, instance in enumerate(kept):
+        if any(name.startswith(f"i{number}_") for name in chosen):
+            found = _of_instance(instance, number, arguments, rule.exact)
+            if found is not None:
+                return found
     try:
         reason = disagreement(sides, chosen, rule.exact)
     except UncomputableError as error:
         return Failure(sides, str(error), sizes, chosen, None, is_computed=False)
     return Failure(sides, reason or "the e-graph holds both to be equal", sizes, chosen, None)
+
+
+def _of_instance(
+    instance: Instance, number: int, arguments: Mapping[str, Array], exact: bool
+) -> Failure | None:
+    """The failure of one of the instances at these arguments; None where they show none."""
+    builder = ProgramBuilder()
+    tensors = instance.add_variables(builder, {})
+    sides = {"left": instance.add_left(builder, tensors)}
+    sides["right"] = instance.add_right(builder, tensors)
+    sizes = {name: size for name, size in SIZES[0].items() if name in instance.symbols}
+    program = builder.program(sides).concrete(sizes)
+    given = {name: arguments.get(f"i{number}_{name}") for name in instance.types}
+    own = {name: array for name, array in given.items() if array is not None}
+    if len(own) < len(given):  # others are constants
+        return None
+    try:
+        reason = disagreement(program, own, exact)
+    except UncomputableError:
+        return None
+    return Failure(program, reason, sizes, own, instance) if reason else None
 
 
 def _arguments_of(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:

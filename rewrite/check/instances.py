@@ -88,8 +88,9 @@ class Instance:
     @property
     def weight(self) -> float:
         """The size of this instance as a counterexample; an extent of 0 counts more than 1, and
-        what is padded as much as what is there."""
+        what is padded as much as what is there. Shapes count where there are no tensors."""
         shapes = [type_.shape for type_ in self.types.values()]
+        shapes = shapes or [value.dims for _, value in self.values if isinstance(value, Shape)]
         return sum(
             3.0 + len(shape) + sum(representative(dim, 9) or 1.5 for dim in shape)
             for shape in shapes

@@ -41,9 +41,11 @@ class Counterexample:
 class DirectionReport:
     """What was tried of one direction of a rule.
 
-    `instances` are well-typed matches of its left side, `firings` the distinct ones among them for
-    which it fired. `conditions` counts what each condition said of the instances. `refusals` counts
-    how often an attribute function refused, per place and reason.
+    `instances` are the well-typed matches of its left side that were drawn, `firings` the distinct
+    ones for which it fired, and that were tried: once there are enough of these, more are drawn
+    only to see each condition fail, and are not kept. `conditions` counts what each condition said
+    of the instances. `refusals` counts how often an attribute function refused, per place and
+    reason.
     """
 
     label: str
@@ -64,12 +66,12 @@ class RuleReport:
 
     - proved: it passed the property test and holds for all sizes at the ranks `proved`;
     - tested: it passed the property test;
-    - vacuous: nothing spoke against it, but it fires too rarely, or a condition never changes;
+    - vacuous: nothing spoke against it, but it fires too rarely;
     - refuted: it is wrong, see `counterexample`;
     - failed: its check did not come to an end, as where a function of the rule raises.
 
     `proof` says what is proved, or why nothing is, `proved` at which ranks, and `hint` what may be
-    meant instead.
+    meant instead, or left out.
     `dtypes`, `ranks` and `dims` are what the tensors of its firings had: `dims` counts the firings
     with a dim 0, a dim 1, two equal, two coprime and with symbolic dims.
     """
@@ -105,7 +107,10 @@ class RuleReport:
         return {**asdict(self), "directions": [_json_fields(each) for each in self.directions]}
 
     def __str__(self) -> str:
-        counts = ", ".join(f"{d.label}: {d.firings} of {d.instances}" for d in self.directions)
+        counts = ", ".join(
+            f"{d.label}: {d.firings} firings tried, {d.instances} instances drawn"
+            for d in self.directions
+        )
         said = "could not be checked" if self.verdict == "failed" else f"is {self.said}"
         lines = [f"{self.rule} ({self.place}) {said}" + f" ({counts})" * bool(counts)]
         if self.counterexample is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, starmap
 from random import Random
 
 import numpy as np
@@ -21,7 +21,10 @@ from satura.rewrite.check.both_sides import (
     examine,
 )
 from satura.rewrite.check.compare import is_finite, node_values
+from satura.rewrite.check.fewer_axes import with_fewer_axes
 from satura.rewrite.check.instances import NO_WISH, Instance, Wish, draw_from
+from satura.rewrite.check.plain_dtypes import with_plain_dtypes
+from satura.rewrite.check.simpler_numbers import SIMPLE, with_simpler_numbers
 from satura.rewrite.check.smaller_extents import with_smaller_extents
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.ops.registry import size_of
@@ -31,13 +34,15 @@ from satura.rewrite.types.tensor_type import Array, DType
 REDRAWS = 400  # instances to draw afresh
 TRIES = 1600  # instances to compare, at most, to find a smaller one
 AT_SIZES = 4  # how many of these an open one counts for: it is compared at several sizes
-TRIES_OF_EXTENTS = 400  # more, of extents alone
+TRIES_OF_PARTS = 400  # more, of one axis, extent or number each
 SPECIALS = (0.3, 0.9) * 3  # how many elements are special, for each of the values to try
-COMPUTED = 6000  # times that a program is computed to find simpler arguments, at most,
+COMPUTED = 4000  # times that a program is computed to find simpler arguments, at most,
+COMPUTED_AGAIN = 2000  # of a smaller instance,
 COMPUTED_ELEMENTS = 2e9  # and with so many elements in all
 LEAST_PART = 16  # elements that are made simple at once
 TINY = 12.0  # weight of an instance of so few elements that a special value is seldom among them
-SIMPLE = (0, 1, 2, -1, 3)
+MOST_MIXED = 5  # different elements of an argument to draw smaller ones from,
+MIXED_DRAWS = 24  # so many times
 
 
 class Numbers(Random):
@@ -73,11 +78,24 @@ def smallest(failure: Failure, exact: bool) -> Failure:
     """A failure of the same rule that is as small as a bounded search finds."""
     if failure.instance is not None:
         failure = _Search(failure, failure.instance, exact).run()
-    if failure.is_difference:
-        arguments = _simpler_arguments(failure, exact)
-        reason = disagreement(failure.program, arguments, exact)
-        failure = replace(failure, arguments=arguments, reason=reason or failure.reason)
+    failure = _simplified(failure, exact, COMPUTED)
+    mixed = _mixed(failure)
+    if failure.instance is not None and mixed:
+        search = _Search(failure, failure.instance, exact)
+        search.fillings = [mixed] * MIXED_DRAWS
+        smaller = search.with_less()
+        if smaller is not failure:
+            return _simplified(smaller, exact, COMPUTED_AGAIN)
     return failure
+
+
+def _simplified(failure: Failure, exact: bool, most: int) -> Failure:
+    """The failure with simpler arguments, for which its program is computed at most so often."""
+    if not failure.is_difference:
+        return failure
+    arguments = _simpler_arguments(failure, exact, most)
+    reason = disagreement(failure.program, arguments, exact)
+    return replace(failure, arguments=arguments, reason=reason or failure.reason)
 
 
 class _Search:
@@ -94,6 +112,8 @@ class _Search:
         direction = self.instance.direction
         dtypes = tuple(dict.fromkeys(type_.dtype for type_ in self.instance.types.values()))
         alike = [Wish(dtypes=dtypes)] * any(dtype.is_narrow for dtype in dtypes)
+        self.with_less()
+        self.left = TRIES
         for wish in (NO_WISH, *alike):
             for seed in range(REDRAWS):
                 drawn = draw_from(direction, Random(seed), seed, wish)
@@ -104,8 +124,16 @@ class _Search:
         numbers: list[float] | None = source.taken
         while numbers is not None:
             numbers = self.step(numbers)
-        self.left = TRIES_OF_EXTENTS
-        while self.left > 0 and any(map(self.accept, with_smaller_extents(self.instance))):
+        return self.with_less()
+
+    def with_less(self) -> Failure:
+        """The best failure of instances with fewer axes, smaller extents, simpler numbers and
+        plain dtypes."""
+        self.left = TRIES_OF_PARTS
+        ways = (with_fewer_axes, with_smaller_extents, with_simpler_numbers, with_plain_dtypes)
+        while self.left > 0 and any(
+            self.left > 0 and self.accept(each) for way in ways for each in way(self.instance)
+        ):
             pass
         return self.best
 
@@ -131,10 +159,14 @@ class _Search:
     def accept(self, drawn: Instance) -> bool:
         """Whether the rule fails for `drawn`; small tensors need several values to show it."""
         floats = any(type_.dtype.is_float for type_ in drawn.types.values())
-        tries = SPECIALS * 4 if drawn.weight <= TINY else SPECIALS if floats else SPECIALS[:2]
+        tries: Sequence[float] = SPECIALS if floats else SPECIALS[:2]
+        if not self.best.is_of_values:
+            tries = SPECIALS[:1]
+        elif drawn.weight <= TINY:
+            tries = SPECIALS * 4
         self.left -= AT_SIZES if drawn.symbols else 1
         special = (Draw(Random(seed), specials=share) for seed, share in enumerate(tries))
-        for draw in chain(map(_filled, self.fillings), special):
+        for draw in chain(starmap(_filled, enumerate(self.fillings)), special):
             found = examine(drawn, self.exact, draw)
             if found is not None and found.is_raised == self.best.is_raised:
                 self.best, self.instance = found, drawn
@@ -142,29 +174,43 @@ class _Search:
         return False
 
 
-def _filled(elements: dict[str, np.generic]) -> Draw:
+def _filled(seed: int, elements: dict[str, Array]) -> Draw:
     """A draw of arrays of these elements."""
-    draw = Draw(Random(0))
+    draw = Draw(Random(seed))
     draw.values, draw.filled = "filled", elements
     return draw
 
 
-def _elements(failure: Failure) -> dict[str, np.generic]:
+def _elements(failure: Failure) -> dict[str, Array]:
     """The elements that show a failure, where there are such."""
     if not failure.is_difference:
         return {}
-    return elements_where_unlike(failure.program, failure.arguments)
+    found = elements_where_unlike(failure.program, failure.arguments)
+    return {name: np.array([element]) for name, element in found.items()}
 
 
-def _extremes(failure: Failure) -> dict[str, np.generic]:
+def _extremes(failure: Failure) -> dict[str, Array]:
     """The element of each argument that is farthest from 0, where a failure is a difference."""
     if not failure.is_difference:
         return {}
     with_elements = {name: array for name, array in failure.arguments.items() if array.size}
-    return {
-        name: array.flat[int(np.argmax(np.abs(array.astype(np.float64))))]
+    places = {
+        name: int(np.argmax(np.abs(array.astype(np.float64))))
         for name, array in with_elements.items()
     }
+    return {name: with_elements[name].flat[at : at + 1] for name, at in places.items()}
+
+
+def _mixed(failure: Failure) -> dict[str, Array]:
+    """The elements of each argument, where these are several and few; empty where none has any."""
+    if not failure.is_of_values:
+        return {}
+    found = {}
+    for name, array in failure.arguments.items():
+        elements = {element.tobytes(): element for element in array.flat}
+        if 0 < len(elements) <= MOST_MIXED:
+            found[name] = np.array([*elements.values()])
+    return found if any(len(each) > 1 for each in found.values()) else {}
 
 
 def _simpler_numbers(numbers: Sequence[float]) -> Iterator[list[float]]:
@@ -179,14 +225,14 @@ def _simpler_numbers(numbers: Sequence[float]) -> Iterator[list[float]]:
                 yield [*kept[:start], lower, *kept[start + 1 :]]
 
 
-def _simpler_arguments(failure: Failure, exact: bool) -> dict[str, Array]:
+def _simpler_arguments(failure: Failure, exact: bool, most: int) -> dict[str, Array]:
     """Zeros, small integers, and numbers of few digits for which the two sides still differ.
 
     Larger programs are computed fewer times for that.
     """
     arguments = dict(failure.arguments)
     elements = sum(size_of(node.type) for node in failure.program.nodes)
-    left = min(COMPUTED, COMPUTED_ELEMENTS / max(1.0, elements))
+    left = min(most, COMPUTED_ELEMENTS / max(1.0, elements))
 
     def fails(name: str, array: Array) -> bool:
         nonlocal left

@@ -23,12 +23,12 @@ def with_smaller_extents(instance: Instance) -> Iterator[Instance]:
         alike = [each for each in found if _dims(instance.bindings[each[0]])[each[1]] == dim]
         for lower in _lower(dim):
             for places in (alike, *([each] for each in alike if len(alike) > 1)):
-                smaller = _with_extent(instance, places, lower)
+                smaller = with_extent(instance, places, lower)
                 if smaller.weight < instance.weight and is_well_typed(smaller):
                     yield smaller
 
 
-def _with_extent(instance: Instance, places: list[tuple[str, int]], extent: int) -> Instance:
+def with_extent(instance: Instance, places: list[tuple[str, int]], extent: Dim) -> Instance:
     """The instance with this extent at these places of its values."""
     values = []
     for name, value in instance.values:
@@ -65,5 +65,6 @@ def _lower(dim: Dim) -> tuple[int, ...]:
     """Smaller extents to try, the smallest first."""
     if not isinstance(dim, int):
         return FEW
-    lower = (1, 2, dim // 4, dim // 2, dim - 1) if dim else (1,)
+    steps = (dim >> bits for bits in range(1, dim.bit_length()))
+    lower = (1, 2, dim // 4, *(dim - step for step in steps)) if dim else (1,)
     return tuple(sorted({each for each in lower if each > 0 and (not dim or each < dim)}))

@@ -43,10 +43,11 @@ from satura.rewrite.check.extremes import (
     with_other_zeros,
 )
 from satura.rewrite.check.in_egraph import examine_saturated
-from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.instances import Instance, is_well_typed
 from satura.rewrite.check.lifted import of_more_axes
 from satura.rewrite.check.named_values import float_numbers
 from satura.rewrite.check.neighbours import neighbours
+from satura.rewrite.check.open_extents import with_open_extents
 from satura.rewrite.check.plain_constants import of_plain_constants
 from satura.rewrite.check.refute import first_failure
 from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
@@ -57,7 +58,7 @@ from satura.rewrite.check.unstable import unstable_call
 from satura.rewrite.errors import CallError, ExpressionError, RuleError, brief
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.ops.draw import Draw
-from satura.rewrite.prove import STEPS, Proof, prove
+from satura.rewrite.prove import STEPS, Found, prove
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.tensor_type import COMPUTED, TensorType
 
@@ -128,6 +129,7 @@ def check(
     reasons = [reason for each, of in told for reason in _gaps(each, float_numbers(of.direction))]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
+    report = replace(report, hint="\n".join(_needless(report.directions)))
     return add_proof(rule, report, proof_steps, shrink) if proof_steps else report
 
 
@@ -200,6 +202,7 @@ def _extremes(
     yield from of_every_dtype(direction, found, seed, scale)
     beside = [*neighbours(direction, found, seed, scale)]
     yield from beside
+    yield from with_open_extents(direction, found, scale)
     yield from of_open_borders(direction, [*beside, *found], seed, scale)
     yield from with_other_zeros(found, scale)
     yield from with_extreme_numbers([*found, *beside], exact, scale)
@@ -239,22 +242,33 @@ def _instability(instance: Instance) -> Failure | None:
 
 def _gaps(direction: DirectionReport, floats: Sequence[float]) -> Sequence[str]:
     """Reasons why the instances of a direction, which has these `floats`, say too little."""
-    gaps = [
-        f"{direction.label}: the condition {text} was {answer} for all {count} instances"
-        " that were drawn: where it is not, nothing was tried"
-        for text in direction.constant_conditions
-        for answer, count in direction.conditions[text].items()
-        if count
-    ]
-    if direction.firings < FIRINGS:
-        gaps.insert(
-            0,
-            f"{direction.label} fired on only {direction.firings} of {direction.instances}"
-            f" instances; {FIRINGS} are needed: {_obstacle(direction)}; a check with --deep draws"
-            " ten times as many",
-        )
-        gaps += [f"{direction.label}: {number} is an element of floats only" for number in floats]
-    return gaps
+    if direction.firings >= FIRINGS:
+        return ()
+    return (
+        f"{direction.label} fired on only {direction.firings} of {direction.instances}"
+        f" instances; {FIRINGS} are needed: {_obstacle(direction)}; a check with --deep draws"
+        " ten times as many",
+        *(
+            f"{direction.label}: the condition {text} was {answer} for all {count} instances"
+            " that were drawn: where it is not, nothing was tried"
+            for text in direction.constant_conditions
+            for answer, count in direction.conditions[text].items()
+            if count
+        ),
+        *(f"{direction.label}: {number} is an element of floats only" for number in floats),
+    )
+
+
+def _needless(directions: Sequence[DirectionReport]) -> Iterator[str]:
+    """Notes on conditions that held for all instances of every direction: they may say nothing."""
+    for text in dict.fromkeys(text for each in directions for text in each.conditions):
+        counts = [each.conditions[text] for each in directions if text in each.conditions]
+        if not any(each[False] for each in counts):
+            held = sum(each[True] for each in counts)
+            yield (
+                f"the condition {text} held for all {held} instances that were drawn: if it always"
+                " does, leave it out"
+            )
 
 
 def _obstacle(direction: DirectionReport) -> str:
@@ -281,6 +295,7 @@ def _refutation_report(
     dtypes = {*report.dtypes, *(type_.dtype.value for type_ in types)}
     covered = replace(
         report,
+        hint="",
         dtypes=tuple(dtype.value for dtype in COMPUTED if dtype.value in dtypes),
         ranks=tuple(sorted({*report.ranks, *(type_.rank for type_ in types)})),
     )
@@ -288,23 +303,30 @@ def _refutation_report(
 
 
 def add_proof(rule: Rule, report: RuleReport, steps: int, shrink: bool = False) -> RuleReport:
-    """The `report` of a rule that passed its test, with what a proof of so many steps adds."""
+    """The `report` of a rule that passed its test, with what a proof of so many steps adds.
+
+    Where the prover suspects that the sides differ, they are compared on random arrays.
+    """
     proof = prove(rule, steps=steps)
     if proof.status == "refuted":
-        report = replace(report, verdict="refuted", proof=proof.reason, reason=proof.reason)
-        failure = _failure_of_proof(proof, rule.exact)
-        return report if failure is None else _refutation_report(rule, report, failure, shrink)
+        why = proof.reason
+        report = replace(report, verdict="refuted", proof=why, reason=why, hint="")
+    doubted = () if proof.found is None else (proof.found,)
+    for match in (*doubted, *proof.suspects):
+        failure = _failure_at(match, rule.exact)
+        if failure is not None:
+            return _refutation_report(rule, report, failure, shrink)
+    if proof.status == "refuted":
+        return report
     verdict: Verdict = "proved" if proof.is_proved else "tested"
     return replace(report, verdict=verdict, proof=proof.reason, proved=proof.ranks)
 
 
-def _failure_of_proof(proof: Proof, exact: bool) -> Failure | None:
-    """The failure at the match that refutes a proof; None where random values do not show it."""
-    if proof.found is None:
-        return None
-    values = cast(Mapping[str, TensorType | Attribute], proof.found.bindings)
-    instance = Instance(proof.found.direction, tuple(values.items()), 0)
-    for seed in range(VALUES):
+def _failure_at(match: Found, exact: bool) -> Failure | None:
+    """The failure at a match that the prover found; None where random values do not show it."""
+    values = cast(Mapping[str, TensorType | Attribute], match.bindings)
+    instance = Instance(match.direction, tuple(values.items()), 0)
+    for seed in range(VALUES if is_well_typed(instance) else 0):
         failure = examine(instance, exact, Draw(Random(seed), specials=seed % 2 / 2))
         if failure is not None:
             return failure

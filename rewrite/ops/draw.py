@@ -17,6 +17,7 @@ from typing import TypeVar
 import ml_dtypes
 import numpy as np
 
+from satura.rewrite.ops.next_floats import next_floats
 from satura.rewrite.types.attributes import Attribute, Padding, Perm, Slices, Window
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import (
@@ -47,6 +48,8 @@ DILATIONS = (1, 1, 1, 2, 2, 3)
 BORDERS = (0, 0, 0, 1, 1, 1, 2, 2, 4)
 SPECIAL_FLOATS = 32
 BESIDE = (1, 1, 1, 2, 0.5)  # a law may hold at a number that it names, and not beyond
+NEXT_SCALARS = 0.3  # nor at the floats that come next to it: so many of those at it are such
+MOST_NEXT = 4
 SCALES = {  # magnitude of floats that inexact laws must survive, too: exp of some is infinite
     DType.F64: (0.0, 0.25, 3.0, 100.0, 500.0), DType.F32: (0.0, 0.25, 3.0, 100.0),
     DType.BF16: (0.0, 0.25, 3.0, 100.0), DType.F16: (0.0, 0.25, 3.0),
@@ -87,7 +90,7 @@ class Draw:
         self.taken = frozenset(COMPUTED)  # what the operands of the op being drawn may have
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
         self.values = "any"  # of arguments; see check.arguments for others
-        self.filled: dict[str, np.generic] = {}  # an element for all places of an argument
+        self.filled: dict[str, Array] = {}  # elements for all places of an argument
         self.wide = False  # whether the moderate floats drawn last were far from 1
         self.elements: dict[tuple[DType, int], Array] = {}
 
@@ -157,6 +160,10 @@ class Draw:
             value = self.one_of(named)
             if dtype.is_float:
                 value *= self.one_of(BESIDE)
+                if self.chance(NEXT_SCALARS):
+                    steps = self.one_of(range(-MOST_NEXT, MOST_NEXT + 1))
+                    with np.errstate(all="ignore"):
+                        value = float(next_floats(np.array(value).astype(dtype.numpy), steps))
         elif dtype.is_float and cast_to and self.chance(0.3):
             least, most = self.one_of(cast_to).bounds
             value = self.one_of((least, least + 1, most - 1, most))

@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Sequence
 
 from satura.rewrite.language.dsl import Rule
-from satura.rewrite.prove.proof import Proof
+from satura.rewrite.prove.proof import Found, Proof
 
 STEPS = 60_000  # half a minute to a minute
 NOT_INSTALLED = "z3-solver is not installed: pip install 'satura[prove]'"
@@ -23,4 +23,4 @@ def prove(rule: Rule, ranks: Sequence[int] = range(5), steps: int = STEPS) -> Pr
     return search(rule, ranks, steps)
 
 
-__all__ = ["STEPS", "Proof", "prove"]
+__all__ = ["STEPS", "Found", "Proof", "prove"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import z3
 
-from satura.rewrite.prove.counterexample import real_counterexample
+from satura.rewrite.prove.counterexample import real_counterexample, suspects
 from satura.rewrite.prove.folds import connect
 from satura.rewrite.prove.matches import FailedError, Match, Required
 from satura.rewrite.prove.paths import Fact, Path, Undecided
@@ -29,6 +29,7 @@ class RefutedError(BaseException):
         super().__init__(reason)
         self.reason, self.models = reason, models
         self.found: Found | None = None  # where both sides really differ
+        self.suspects: tuple[Found, ...] = ()  # where they agree on the arrays that were tried
 
 
 def verify(match: Match) -> None:
@@ -40,6 +41,11 @@ def verify(match: Match) -> None:
             failure.found = real_counterexample(match.direction, match.values, model)
             if failure.found is not None:
                 break
+        else:
+            tried = suspects(match.direction, match.values, failure.models)
+            failure.suspects = tuple(
+                Found(match.direction, bindings, failure.reason) for bindings in tried
+            )
         raise
 
 

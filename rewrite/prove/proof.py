@@ -23,7 +23,8 @@ class Proof:
 
     "proved": both sides read the same elements for all sizes at every rank in `ranks`; `reason`
     says what the proof covers. "refuted": `reason` and `found` show sizes for which the law fails.
-    "open": neither is known; `reason` says why, and `ranks` are the ranks that are proved.
+    "open": neither is known; `reason` says why, and `ranks` are the ranks that are proved; both
+    sides may differ at the `suspects`.
     """
 
     rule: str
@@ -31,6 +32,7 @@ class Proof:
     ranks: tuple[int, ...] = ()
     reason: str = ""
     found: Found | None = field(default=None, repr=False, compare=False)
+    suspects: tuple[Found, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def is_proved(self) -> bool:

@@ -26,7 +26,7 @@ def search(rule: Rule, ranks: Sequence[int], steps: int) -> Proof:
     """See `prove`."""
     proof = _search(rule, ranks, steps)
     reason = objection(rule) if proof.ranks and proof.status != "refuted" else ""
-    return Proof(rule.name, "open", (), reason) if reason else proof
+    return replace(proof, status="open", ranks=(), reason=reason) if reason else proof
 
 
 def _search(rule: Rule, ranks: Sequence[int], steps: int) -> Proof:
@@ -63,7 +63,7 @@ def _search(rule: Rule, ranks: Sequence[int], steps: int) -> Proof:
             else:
                 unsure = f"the prover cannot rule out that {failure.reason}"
                 text = f"not proved at rank {rank}: {unsure}"
-            return Proof(rule.name, "open", so_far(), text)
+            return Proof(rule.name, "open", so_far(), text, suspects=failure.suspects)
         proved.append(rank)
     for direction in rule.directions:
         if direction.label not in witnessed:

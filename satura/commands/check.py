@@ -187,7 +187,7 @@ def _print_reports(title: str, reports: Sequence[RuleReport]) -> None:
     if not reports:
         print_line(f"{title}: no rules to check")
         return
-    header = ["rule", "verdict", "fired", "dtypes", "ranks", "dims"]
+    header = ["rule", "verdict", "tried", "dtypes", "ranks", "dims"]
     rows = [
         [
             report.rule,
@@ -213,6 +213,8 @@ def _print_reports(title: str, reports: Sequence[RuleReport]) -> None:
     for report in reports:
         if not report.is_sound:
             print_line(f"\n{report}")
+        elif report.hint:
+            print_line(f"{report.rule}: {report.hint}")
 
 
 def _dims_text(report: RuleReport) -> str:

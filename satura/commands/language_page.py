@@ -51,7 +51,9 @@ from satura.language import Varying, family, pad, rewrites, rule, transpose, una
 _NUMBERS = """\
 A number may stand beside a tensor, in `binary`, in `select` and as the value of `pad`, as a
 constant of that tensor's type: `binary("div", 1.0, c)` is 1 / c. On a left side it matches a
-constant that is broadcast, so not where all extents are 1. A float is for floats only, an int for
+constant that is broadcast to the tensor's shape. Where all extents are 1 a model that is loaded
+has no such broadcast, and the rule does not fire; a program may have one that changes nothing:
+there the rule does fire, as counterexamples of no axes show. A float is for floats only, an int for
 any number type that holds it, a bool for bools: else the rule does not fire.
 
 ## Laws about many ops
