@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from onnx import NodeProto, helper
@@ -11,10 +12,11 @@ from onnx import NodeProto, helper
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.opsets import means_the_same, translated
 from satura.rewrite.ops import Kind
-from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.program.program import ProgramBuilder
+from satura.rewrite.types.attributes import Axis, HostCall, Shape
 from satura.rewrite.types.constant import Constant
-from satura.rewrite.types.dims import SymbolicDim
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.dims import Dim, SymbolicDim
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 _PLAIN = {DType.F32, DType.F64, DType.BOOL}
 _RESIZE = 11  # the opset since which Resize has coordinates, and Upsample is deprecated
@@ -22,14 +24,38 @@ _PER_CHANNEL = 21  # the opset since which GroupNormalization has scales per cha
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """An operand that holds sizes, some of them open, as the `sizes` of a Resize."""
+
+    dims: tuple[Dim, ...]
+    type: TensorType
+
+    def added(self, build: ProgramBuilder) -> int:
+        """The node of a program that has this value."""
+        lines = [
+            build.add("reshape", [build.add("extent", (), Shape((dim,)))], Shape((1,)))
+            for dim in self.dims
+        ]
+        x = reduce(lambda before, line: build.add("concat", (before, line), Axis(0)), lines)
+        if build.type(x).dtype is not self.type.dtype:
+            x = build.add("cast", (x,), self.type.dtype)
+        if build.type(x) == self.type:
+            return x
+        return build.add("reshape", (x,), Shape(self.type.shape))
+
+
+Operand = int | Constant | Sizes
+
+
+@dataclass(frozen=True)
 class Call:
-    """An ONNX node: it computes nodes of a program from others and from constants.
+    """An ONNX node: it computes nodes of a program from others, from constants and from sizes.
 
     A result is None that no output of the program needs.
     """
 
     host: HostCall
-    operands: tuple[int | Constant, ...]
+    operands: tuple[Operand, ...]
     results: tuple[int | None, ...]
 
 
@@ -137,7 +163,7 @@ def _per_channel(node: Context, x: int | None) -> Constant | None:
     return Constant(np.repeat(made.constant.array, channels // groups))
 
 
-def _operand(node: Context, x: int, places: Mapping[int, int]) -> int | Constant | None:
+def _operand(node: Context, x: int, places: Mapping[int, int]) -> Operand | None:
     """Where an operand stands in the program, or its value where it is in no other node."""
     if x in places:
         return places[x]
@@ -145,6 +171,10 @@ def _operand(node: Context, x: int, places: Mapping[int, int]) -> int | Constant
     if made.op.name == "constant":
         return made.constant
     known = node.values.of(x)
-    if known is None or any(isinstance(value, SymbolicDim) for value in known.ravel()):
+    if known is None:
         return None
+    elements = known.ravel().tolist()
+    if any(isinstance(element, SymbolicDim) for element in elements):
+        are_whole = all(isinstance(element, SymbolicDim | int) for element in elements)
+        return Sizes(tuple(elements), made.type) if are_whole else None
     return Constant(np.array(known.tolist(), made.type.dtype.numpy).reshape(known.shape))
