@@ -9,7 +9,8 @@ from onnx import FunctionProto, GraphProto, NodeProto
 
 from satura.rewrite.errors import ModelError, ProgramError, SaturaError, UnsupportedError
 from satura.rewrite.onnx.asked import bind_inputs
-from satura.rewrite.onnx.calls import Call, calls_of
+from satura.rewrite.onnx.bodies import can_stand_alone, count_run, read_outside
+from satura.rewrite.onnx.calls import Call, Lowered, Steps, calls_of
 from satura.rewrite.onnx.checks import (
     LARGEST_VERSION,
     check_declared_type,
@@ -90,11 +91,11 @@ class Importer:
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.host_calls: dict[HostCall, str] = {}
         self.random_count = 0
-        self.inlined = 0
+        self.inlined = self.in_steps = 0
         self.checked = 0
         self.outputs: dict[str, int] = {}
         self.labels: dict[int, str] = {}
-        self.lowered: list[tuple[Context, Sequence[int]]] = []
+        self.lowered: list[Lowered] = []
         values = (*model.graph.value_info, *model.graph.output)
         self.declared = {value.name: value.type for value in values}
 
@@ -215,18 +216,23 @@ class Importer:
         self.build.takes_turns = self.takes_turns and not (
             self.build.has_chosen or _is_batched(context)
         )
+        first, before = len(self.lowered), self.in_steps
         try:
             results = control_flow(context, self._body_of(context, scope, opsets, depth))
         except UnsupportedError as error:
             raise self._may_run_outside(context, scope, depth, error) from None
         if results is not None:
+            if can_stand_alone(context.proto, self.functions):
+                outside = {name: scope[name] for name in read_outside(context.proto)}
+                steps = Steps(self.in_steps - before, first, len(self.lowered), outside)
+                self.lowered.append(Lowered(context, results, steps))
             return results
         refused: SaturaError | None = None
         if domain == "" and context.proto.op_type in LOWERINGS:
             try:
                 lowered = LOWERINGS[context.proto.op_type](context)
                 made = [lowered] if isinstance(lowered, int) else lowered
-                self.lowered.append((context, made))
+                self.lowered.append(Lowered(context, made))
                 return made
             except NoLowering:
                 pass
@@ -277,7 +283,7 @@ class Importer:
             try:
                 call = with_defaults(context.proto, context.opset, domain)
                 made = self._inline(call, body, context.operands, opsets, depth)
-                self.lowered.append((context, made))
+                self.lowered.append(Lowered(context, made))
                 return made
             except (UnsupportedError, ProgramError) as error:
                 refused = refused or error
@@ -345,6 +351,7 @@ class Importer:
 
         def lower(graph: GraphProto, operands: Sequence[int]) -> Sequence[int]:
             self._count_body(context.proto, len(graph.node))
+            self.in_steps += count_run(graph)
             inner = dict(scope)
             for tensor in graph.initializer:
                 inner[tensor.name] = self.build.constant(array_of(tensor))

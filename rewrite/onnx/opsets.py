@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs, helper
 
+from satura.rewrite.onnx.order import inner_graphs
 from satura.rewrite.types.constant import Constant
 
 _CHANGED = {"GroupNormalization", "RoiAlign", "Upsample"}
@@ -51,7 +52,7 @@ def is_one_of(node: NodeProto, old: int, new: int, types: Set[str]) -> bool:
     the element types that are in use came in between."""
     if not is_standard(node.domain):
         return True
-    if any(each.HasField("g") or each.graphs for each in node.attribute):
+    if not all(is_one_of(x, old, new, types) for graph in inner_graphs(node) for x in graph.node):
         return False
     if not means_the_same(node.op_type, old, new):
         return False

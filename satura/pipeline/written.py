@@ -132,10 +132,12 @@ class _Choice:
         reads = [x for x in call.operands if isinstance(x, int)]
         results = [x for x in call.results if x is not None]
         itself = self.fresh()
+        is_known = all(source.known[x] for x in results) and not call.inside
         cost = 0.0
-        if call.host.op_type not in _MARKS and not all(source.known[x] for x in results):
+        if call.host.op_type not in _MARKS and not is_known:
             moved = {*results} if call.host.op_type in _SIZES else {*reads, *results}
-            cost = _NODE + _bytes(source, moved) + _products(source, reads, results)
+            cost = call.nodes * _NODE + _products(source, reads, results) + _bytes(source, moved)
+            cost += sum(bytes_of(each.typical(source.typical)) for each in call.inside)
             cost += sum(_NODE / 4 * _count_sizes(x) for x in call.operands if isinstance(x, Sizes))
         leaves = tuple(homes[x] for x in reads)
 
