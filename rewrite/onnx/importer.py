@@ -20,7 +20,7 @@ from satura.rewrite.onnx.checks import (
     opset_versions,
 )
 from satura.rewrite.onnx.contrib.table import DEFINITIONS
-from satura.rewrite.onnx.control_flow import Body, LongRepetition, control_flow
+from satura.rewrite.onnx.control_flow import Body, LongRepetition, control_flow, is_decided
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.element_kinds import refuse_other_kinds
 from satura.rewrite.onnx.files import ModelApart, array_of, initializer
@@ -41,6 +41,7 @@ from satura.rewrite.onnx.open_control_flow import open_results
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import in_order, label, short_label
 from satura.rewrite.onnx.origins import origins
+from satura.rewrite.onnx.types_of_steps import types_of_steps
 from satura.rewrite.onnx.user_ops import custom
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.program.program import Program
@@ -217,12 +218,15 @@ class Importer:
             self.build.has_chosen or _is_batched(context)
         )
         first, before = len(self.lowered), self.in_steps
+        body = self._body_of(context, scope, opsets, depth)
         try:
-            results = control_flow(context, self._body_of(context, scope, opsets, depth))
+            results = control_flow(context, body)
         except UnsupportedError as error:
-            raise self._may_run_outside(context, scope, depth, error) from None
+            raise self._may_run_outside(context, scope, body, depth, error) from None
         if results is not None:
-            if can_stand_alone(context.proto, self.functions):
+            if can_stand_alone(context.proto, self.functions) and not is_decided(context):
+                if context.proto.op_type == "If":  # a call runs one branch of both
+                    self.in_steps -= (self.in_steps - before) // 2
                 outside = {name: scope[name] for name in read_outside(context.proto)}
                 steps = Steps(self.in_steps - before, first, len(self.lowered), outside)
                 self.lowered.append(Lowered(context, results, steps))
@@ -253,7 +257,7 @@ class Importer:
         return Context(self.build, self.values, node, opsets[domain], operands)
 
     def _may_run_outside(
-        self, node: Context, scope: Scope, depth: int, error: UnsupportedError
+        self, node: Context, scope: Scope, body: Body, depth: int, error: UnsupportedError
     ) -> UnsupportedError:
         """The error of a node of control flow, or what says that it can run on the host."""
         is_chosen = self.build.has_chosen and not self.leaves_out
@@ -263,10 +267,12 @@ class Importer:
             return error
         if depth:
             return OpenExtents(str(error))  # once functions are inlined, the graph has it
-        outputs = open_results(node, scope, self.model)
+        outputs, is_long = open_results(node, scope, self.model), isinstance(error, LongRepetition)
+        if outputs is None and not is_long:
+            outside = [scope[name] for name in read_outside(node.proto)]
+            outputs = types_of_steps(node, body, outside)
         if outputs is None and node.proto.op_type != "If":
             error.args = (f"{error}; {_UNDECLARED}",)
-        is_long = isinstance(error, LongRepetition)
         return error if outputs is None else OpenExtents(str(error), outputs, is_long=is_long)
 
     def _fall_back(
