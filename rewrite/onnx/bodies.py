@@ -10,7 +10,7 @@ from onnx import GraphProto, NodeProto
 from satura.rewrite.onnx.cut import RANDOM
 from satura.rewrite.onnx.files import array_of
 from satura.rewrite.onnx.opsets import is_standard
-from satura.rewrite.onnx.order import all_nodes, inner_graphs, uses
+from satura.rewrite.onnx.order import all_nodes, free_names, inner_graphs
 from satura.rewrite.types.constant import Constant
 
 _LARGEST_INSIDE = 1024  # bytes of a constant that stays in a graph inside of a node
@@ -18,9 +18,7 @@ _LARGEST_INSIDE = 1024  # bytes of a constant that stays in a graph inside of a 
 
 def read_outside(node: NodeProto) -> list[str]:
     """The names that the graphs inside of a node read from outside of it, each once."""
-    bare = NodeProto()
-    bare.attribute.extend(node.attribute)
-    return list(dict.fromkeys(uses(bare)))
+    return list(dict.fromkeys(name for graph in inner_graphs(node) for name in free_names(graph)))
 
 
 def count_run(graph: GraphProto) -> int:

@@ -228,7 +228,8 @@ class Importer:
                 if context.proto.op_type == "If":  # a call runs one branch of both
                     self.in_steps -= (self.in_steps - before) // 2
                 outside = {name: scope[name] for name in read_outside(context.proto)}
-                steps = Steps(self.in_steps - before, first, len(self.lowered), outside)
+                run = max(self.in_steps - before, 1)
+                steps = Steps(run, first, len(self.lowered), outside)
                 self.lowered.append(Lowered(context, results, steps))
             return results
         refused: SaturaError | None = None

@@ -13,6 +13,7 @@ from satura.rewrite.errors import ModelError, ProgramError, UnsupportedError
 from satura.rewrite.onnx.control_flow import Body, body_of, per_tensor
 from satura.rewrite.onnx.cut import with_open_sizes
 from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.onnx.lower.tensors import SameSize
 from satura.rewrite.onnx.types import shown_dim, type_proto
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.dims import Dim, symbol
@@ -37,6 +38,10 @@ def types_of_steps(
         types = _of_loop(node, body) if node.proto.op_type == "Loop" else _of_scan(node, body)
     except (ModelError, ProgramError, UnsupportedError):
         return None
+    except SameSize as same:
+        if same.may_broadcast:  # the node broadcasts where it stays
+            return None
+        raise
     sizes = {str(shown_dim(dim)) for x in read for dim in node.build.shape(x)}
     return {
         name: with_open_sizes(name, type_proto(type_), sizes)
