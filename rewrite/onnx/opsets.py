@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Set
 from functools import lru_cache
+from math import inf
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, defs, helper
+from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
 
 from satura.rewrite.onnx.order import inner_graphs
 from satura.rewrite.types.constant import Constant
@@ -16,6 +17,7 @@ _CHANGED = {"GroupNormalization", "RoiAlign", "Upsample"}
 _NEW_TEXTS = {("GridSample", b"bilinear"): b"linear", ("GridSample", b"bicubic"): b"cubic"}
 """What texts of attributes are called since some opset, by op; the loader knows both."""
 _COUNT = "num_outputs"
+_CODES = ("to", "dtype", "output_dtype")  # attributes that name element types
 
 
 @lru_cache(maxsize=4096)
@@ -52,6 +54,7 @@ def is_one_of(node: NodeProto, old: int, new: int, types: Set[str]) -> bool:
     the element types that are in use came in between."""
     if not is_standard(node.domain):
         return True
+    types = types | _types_named(node)
     if not all(is_one_of(x, old, new, types) for graph in inner_graphs(node) for x in graph.node):
         return False
     if not means_the_same(node.op_type, old, new):
@@ -61,12 +64,27 @@ def is_one_of(node: NodeProto, old: int, new: int, types: Set[str]) -> bool:
         return True
     return (
         not (_types(two) - _types(one)) & types
-        and len(node.input) <= len(one.inputs)
+        and len(node.input) <= _most_inputs(one)
         and all(
             each.name in one.attributes and each.s == one.attributes[each.name].default_value.s
             for each in node.attribute
         )
     )
+
+
+def _types_named(node: NodeProto) -> set[str]:
+    """The element types that attributes of a node name, or graphs inside it declare."""
+    codes = [each.i for each in node.attribute if each.name in _CODES]
+    codes += [each.t.data_type for each in node.attribute if each.HasField("t")]
+    for graph in inner_graphs(node):
+        codes += [value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)]
+        codes += [tensor.data_type for tensor in graph.initializer]
+    return {f"tensor({TensorProto.DataType.Name(code).lower()})" for code in codes}
+
+
+def _most_inputs(schema: defs.OpSchema) -> float:
+    is_variadic = any(x.option == x.option.Variadic for x in schema.inputs[-1:])
+    return inf if is_variadic else len(schema.inputs)
 
 
 def _types(schema: defs.OpSchema) -> set[str]:
