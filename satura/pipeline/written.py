@@ -99,7 +99,10 @@ class _Choice:
             *_of_program(source, known, source, _OWN),
         ]
         for call in calls:
-            self.candidates += self.of_call(call, source, known, _OWN)
+            times = (
+                _OWN * _OWN if call.inside else _OWN
+            )  # nodes of single steps are the model's, too
+            self.candidates += self.of_call(call, source, known, times)
         opset = max([opsets([self.made])[""], *(call.host.opset for call in calls)])
         types, reshapes = saturation.classes.types, _reshapes(saturation)
         products = {  # whose biases stay next to them
