@@ -153,3 +153,21 @@ def test_weights_inside_of_what_is_repeated_are_stored_once() -> None:
     assert _ops(saved) == _ops(model)
     assert [list(each.dims) for each in saved.graph.initializer] == [[32, 32]]
     assert not any(each.g.initializer for node in saved.graph.node for each in node.attribute)
+
+
+def test_a_branch_that_is_not_taken_is_not_run_in_a_saved_model() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["" : 17]>
+        one_of (float[n] x, int64[1] at, bool inside) => (float[1] y) <int64[1] last = {-1}> {
+            y = If <
+                then_branch = there () => (float[1] a) { a = Gather (x, at) },
+                else_branch = here () => (float[1] b) { b = Gather (x, last) }
+            > (inside)
+        }
+    """)
+    saved = to_model(satura.optimize(model))
+    onnx.checker.check_model(saved, full_check=True)
+    x = np.arange(3, dtype=np.float32)
+    for at, inside, wanted in ((1, True, 1), (7, False, 2)):
+        arguments = {"x": x, "at": np.array([at]), "inside": np.array(inside)}
+        assert run(saved, arguments)[0].tolist() == [wanted]
