@@ -7,7 +7,9 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
+_is_command_line = ContextVar("_is_command_line", default=False)
 _MOST_SHOWN = 120  # characters of a wrong argument
 
 
@@ -90,6 +92,21 @@ def brief(value: object) -> str:
     if len(text) <= _MOST_SHOWN:
         return text
     return f"{text[: _MOST_SHOWN // 2]}… (of type {type(value).__name__})"
+
+
+@contextmanager
+def on_command_line() -> Iterator[None]:
+    """Give advice in the words of the command line."""
+    token = _is_command_line.set(True)
+    try:
+        yield
+    finally:
+        _is_command_line.reset(token)
+
+
+def advice(python: str, command_line: str) -> str:
+    """What to do, in the words of whom it is for: a caller in Python or on the command line."""
+    return command_line if _is_command_line.get() else python
 
 
 @contextmanager

@@ -131,28 +131,13 @@ def multiply_by_reciprocal(x: Varying, c: Tensor, s: Shape) -> Law:
 
 
 @rule(reassociates=True)
-def scale_sum_with_constant(x: Varying, a: Known, b: Known, s: Shape) -> Law:
-    """(x + broadcast(a)) * broadcast(b) = x * broadcast(b) + broadcast(a * b), when a and b have
-    one shape"""
+def scale_narrow_sum(x: Varying, a: Known, b: Known, s: Shape) -> Law:
+    """(broadcast(x) + broadcast(a)) * broadcast(b) = broadcast(x) * broadcast(b) + broadcast(a) *
+    broadcast(b); starting from a broadcast, so that the sums of constants do not multiply"""
+    wide, scale = broadcast(x, s), broadcast(b, s)
     return rewrites(
-        binary("mul", binary("add", x, broadcast(a, s)), broadcast(b, s)),
-        binary("add", binary("mul", x, broadcast(b, s)), broadcast(binary("mul", a, b), s)),
-        a.type.shape == b.type.shape,
-    )
-
-
-@rule(reassociates=True)
-def scale_sum_with_unlike_constant(x: Varying, a: Known, b: Known, s: Shape) -> Law:
-    """(x + broadcast(a)) * broadcast(b) = x * broadcast(b) + broadcast(a) * broadcast(b), when a
-    and b have different shapes"""
-    return rewrites(
-        binary("mul", binary("add", x, broadcast(a, s)), broadcast(b, s)),
-        binary(
-            "add",
-            binary("mul", x, broadcast(b, s)),
-            binary("mul", broadcast(a, s), broadcast(b, s)),
-        ),
-        a.type.shape != b.type.shape,
+        binary("mul", binary("add", wide, broadcast(a, s)), scale),
+        binary("add", binary("mul", wide, scale), binary("mul", broadcast(a, s), scale)),
     )
 
 

@@ -37,6 +37,17 @@ def scale_into(f: Contraction, x: Varying, w: Known, c: Known, s: Shape) -> Law:
 
 
 @family(reassociates=True)
+def scale_biased(f: Contraction, x: Varying, w: Known, a: Known, b: Known, s: Shape) -> Law:
+    """(f(x, w) + broadcast(a)) * broadcast(b) = f(x, w) * broadcast(b) + broadcast(a) *
+    broadcast(b); starting from a contraction, whose weights the factor can join"""
+    products, scale = f(x, w), broadcast(b, s)
+    return rewrites(
+        binary("mul", binary("add", products, broadcast(a, s)), scale),
+        binary("add", binary("mul", products, scale), binary("mul", broadcast(a, s), scale)),
+    )
+
+
+@family(reassociates=True)
 def gather_biases_of(f: Contraction, x: Tensor, y: Tensor, a: Known, b: Known, s: Shape) -> Law:
     """(f(x, y) + broadcast(a)) + broadcast(b) = f(x, y) + broadcast(a + b), when a and b have one
     shape; starting from a contraction, so that the sums of constants do not multiply"""

@@ -132,28 +132,31 @@ def interpret(program: Model, arguments: Mapping[str, Array]) -> dict[str, Array
 
 @overload
 def optimize(
-    model: Program, rules: Rules = "default", limits: Limits | None = None, strict: bool = False
-) -> Program: ...
+    model: Program, rules: Rules = "default", limits: Limits | None = None, strict: bool = False,
+    dims: Dims | None = None, cost: CostModel | str | None = None,
+) -> Program: ...  # fmt: skip
 
 
 @overload
 def optimize(
-    model: Model, rules: Rules = "default", limits: Limits | None = None, strict: bool = False
-) -> Program | Parts: ...
+    model: Model, rules: Rules = "default", limits: Limits | None = None, strict: bool = False,
+    dims: Dims | None = None, cost: CostModel | str | None = None,
+) -> Program | Parts: ...  # fmt: skip
 
 
 def optimize(
-    model: Model, rules: Rules = "default", limits: Limits | None = None, strict: bool = False
-) -> Program | Parts:
+    model: Model, rules: Rules = "default", limits: Limits | None = None, strict: bool = False,
+    dims: Dims | None = None, cost: CostModel | str | None = None,
+) -> Program | Parts:  # fmt: skip
     """The cheapest program that the rules can make of `model` within `limits`.
 
-    Of a model with nodes of which only data say how long their results are, as NonZero, these are
-    Parts: the cheapest `programs`, and between them such nodes as they are, `kept`. `save` writes
+    Of a model with nodes whose result sizes depend on data, such as NonZero, these are Parts: the
+    cheapest `programs`, and between them such nodes as they are, `kept`. `save` writes
     them as one model.
 
     A limit that cuts the search short is a warning: the best program found so far is returned.
-    `save` writes nodes of `model` where nothing is cheaper for a runtime. Rules of your
-    own are tried in a process that is stopped when they do not end: see `compile`.
+    `save` writes nodes of `model` where nothing is cheaper for a runtime. `dims`, `cost` and rules
+    of your own are as for `compile`; without a `cost` the result is alike on every machine.
 
     Where axes whose sizes have different names meet in an op that broadcasts, the program is for
     equal sizes only, and may compute something else where one of them is 1: an EqualSizesWarning
@@ -164,7 +167,7 @@ def optimize(
     from satura.pipeline.optimized import optimized
     from satura.rewrite.program.equal_sizes import warn_of_equal_sizes
 
-    made = optimized(model, rules, limits, strict=strict).made
+    made = optimized(model, rules, limits, strict=strict, cost=cost, dims=dims).made
     warn_of_equal_sizes(made.taken, "the program, also when it is saved,")
     return made
 
@@ -216,7 +219,7 @@ def compile(
     differs from the interpreter.
 
     `dims` are typical sizes of symbols or ranges of them, such as {"batch": 1, "seq": (1, 512)},
-    for which the program should be fast; calls of other sizes are just as right. `cost` is a cost
+    for which the program should be fast; other sizes give equally correct results. `cost` is a cost
     model, "default" for that of this CPU's vectors and of `threads`, "calibrated" for the rates
     that `satura calibrate` has measured here, or "reference", which is alike on every machine. A
     search that is cut short by one of its `limits` (`satura.Limits`) warns of it, and what was

@@ -1,7 +1,7 @@
 """The command `satura`. Each command reads its arguments here; its work is in satura/commands/.
 
 Exit codes: 0 fine, 1 an error that satura reports (one line on stderr), 2 a wrong call: an option,
-a name or a file that there is not, or inputs that do not fit.
+a name or a file that does not exist, or inputs that do not fit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import Annotated
 
 import typer
 
-from satura.commands.failures import FAILURES, fail, leave, show_warning, stdout
+from satura.commands.cache_cli import cache_app
+from satura.commands.failures import FAILURES, fail, leave, log_lines, show_warning, stdout
+from satura.commands.measuring_cli import measuring_app
 from satura.commands.options import (
     AsJson,
     Cost,
@@ -30,11 +32,13 @@ from satura.commands.options import (
     RuleSetName,
     Sizes,
     Threads,
+    ThreadsOfCosts,
     Trust,
     Values,
     With,
 )
 from satura.commands.rules_cli import rules_app
+from satura.rewrite.errors import on_command_line
 
 app = typer.Typer(
     name="satura",
@@ -44,11 +48,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-cache_app = typer.Typer(
-    help="The folder of compiled kernels, remembered schedules and programs: that which the"
-    " environment variable SATURA_CACHE names, else one of the user's.",
-    no_args_is_help=True,
-)
+app.add_typer(measuring_app)
 app.add_typer(cache_app, name="cache")
 app.add_typer(rules_app)
 
@@ -100,7 +100,8 @@ def compile_model(
     without_model: Annotated[
         bool,
         typer.Option(
-            "--without-model", help="Leave the model out: sizes that take another search fail."
+            "--without-model",
+            help="Leave the model out of the file: sizes that need another search then fail.",
         ),
     ] = False,
     json: AsJson = False,
@@ -123,18 +124,23 @@ def run(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="An ONNX file, a light model's name, or what `satura compile` wrote.",
+            help="An ONNX file, a light model's name, or a file that `satura compile` wrote.",
         ),
     ],
     inputs: Annotated[
         Path | None,
         typer.Option(
-            help="Arguments by name, as .npz; seeded random ones by default.", exists=True
+            help="Arguments by name, as .npz; seeded random ones by default. The tensors of a"
+            " sequence s are named s[0], s[1], and so on.",
+            exists=True,
         ),
     ] = None,
     input: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=FILE.npy", help="One argument, as .npy; repeatable."),
+        typer.Option(
+            metavar="NAME=FILE.npy",
+            help="One argument, or the tensor s[0] of a sequence s, as .npy; repeatable.",
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Where to write the outputs (.npz).")] = None,
     size: Sizes = None,
@@ -149,14 +155,14 @@ def run(
     verify: Annotated[
         bool,
         typer.Option(
-            help="Compare every stage, or what was saved, with the interpreter: at typical sizes,"
-            " and at those of the inputs where any are given."
+            help="Compare every stage, or the saved program, with the interpreter, at typical"
+            " sizes and at the sizes of the inputs that are given."
         ),
     ] = False,
     files: With = None,
     json: AsJson = False,
 ) -> None:
-    """Compile MODEL, or open what was compiled, run it once and show its outputs."""
+    """Compile MODEL, or open a compiled one, run it once and show its outputs."""
     from satura.artifact.container import is_artifact
     from satura.commands.models import file_or_light
     from satura.commands.replaced import refuse_other_than_results, refuse_to_replace
@@ -195,6 +201,8 @@ def optimize(
     value: Values = None,
     rules: RuleSetName = "default",
     files: With = None,
+    dim: Dims = None,
+    cost: Cost = "reference",
     limits: Limits = "",
     text: Annotated[bool, typer.Option("--text", help="Print the program as text, too.")] = False,
     time: Annotated[
@@ -202,28 +210,28 @@ def optimize(
     ] = False,
     size: Sizes = None,
     threads: Threads = None,
+    json: AsJson = False,
 ) -> None:
     """Rewrite MODEL and write the result as an ONNX file, for other runtimes: OUT may be MODEL.
 
-    Nodes of which only data say how long their results are, as NonZero, stay as MODEL has them, and
-    what is before and behind them is rewritten.
+    Nodes whose result sizes depend on data, such as NonZero, stay as they are in MODEL; the nodes
+    before and after them are rewritten.
     """
     from satura.commands.bench import needs_onnxruntime
-    from satura.commands.compiling import parse_limits
+    from satura.commands.compiling import compiling
     from satura.commands.models import file_or_light
     from satura.commands.optimize import Timing
     from satura.commands.optimize import optimize as optimize_model
     from satura.commands.replaced import refuse_to_replace
-    from satura.commands.rule_files import with_files
     from satura.pipeline.inputs import parse_sizes
 
     source = file_or_light(model)
     refuse_to_replace(output, source, files, may_be_model=True)
-    chosen = with_files(rules, files or [])
+    chosen = compiling(rules, files, threads, cost=cost, dims=dim, limits=limits)
     timing = Timing(parse_sizes(size or []), threads) if time else None
     if timing is not None:
         needs_onnxruntime("--time")
-    optimize_model(model, source, output, value or [], chosen, parse_limits(limits), text, timing)
+    optimize_model(model, source, output, value or [], chosen, text, timing, json)
 
 
 @app.command()
@@ -239,7 +247,12 @@ def stats(
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
-    """Count dispatches, fills, copies, bytes before and after rewriting MODEL."""
+    """Count dispatches, fills, copies, bytes before and after rewriting MODEL.
+
+    With --json, `before`, `after`, `executables`, `phases` and `rules` are for the whole MODEL.
+    `parts` lists the same for each part that it runs in (mostly one), with its `hosts`: the nodes
+    that run in Python after it.
+    """
     from satura.commands.compiling import compiling
     from satura.commands.stats import stats as show_stats
 
@@ -270,14 +283,17 @@ def experiment(
         typer.Option(help="reference, default or calibrated; repeatable, reference by default."),
     ] = None,
     limits: EachLimits = None,
+    threads: ThreadsOfCosts = None,
     dim: Dims = None,
-    jobs: Annotated[int, typer.Option(min=1, help="E-graphs that are made at a time.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="E-graphs made at a time.")] = 1,
     cluster: Annotated[
         str, typer.Option(metavar="ADDRESS", help="A Dask scheduler, whose workers make them.")
     ] = "",
     csv: Annotated[
         Path | None,
-        typer.Option(help="Write all numbers to this file; what stands in it is not done again."),
+        typer.Option(
+            help="Write all numbers to this file; trials already in it are not run again."
+        ),
     ] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Write plots of cost, bound and time to this image.")
@@ -285,12 +301,12 @@ def experiment(
     json: AsJson = False,
 ) -> None:
     """Compare extractors: the predicted cost of what each chooses, and a bound that no choice of
-    the same candidates beats. More rules may make a choice dearer here: `compile` also keeps the
-    cheapest program met while rules run, and searches wider, and in the e-graph without rules."""
+    the same candidates beats. More rules may raise the cost here, but not in `compile`: it also
+    keeps the cheapest program met while rules run, and searches more widely, also without rules."""
     from satura.commands.experiment import experiment as run_experiment
 
     tried = rules or ["default"], extractor or ["search"], cost or ["reference"], limits or []
-    run_experiment(models, *tried, jobs, cluster, csv, plot, json, dim or [])
+    run_experiment(models, *tried, jobs, cluster, csv, plot, json, dim or [], threads)
 
 
 @app.command()
@@ -303,8 +319,8 @@ def show(
         str | None,
         typer.Option(
             metavar="N",
-            help="Only what concerns this node: of the program as loaded for the first two stages,"
-            " else of the extracted one.",
+            help="Only records that concern this node, numbered as in the loaded program for the"
+            " first two stages, else as in the extracted one.",
         ),
     ] = None,
     value: Values = None,
@@ -320,8 +336,8 @@ def show(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Print what a stage makes of MODEL: the program, the e-graph's classes, the extracted program,
-    the dispatches that it is scheduled as, or the text of their kernels."""
+    """Print the result of a stage for MODEL: the program, the e-graph's classes, the extracted
+    program, the dispatches that it is scheduled as, or the text of their kernels."""
     from satura.commands.compiling import compiling
     from satura.commands.show import show as show_stage
 
@@ -329,71 +345,6 @@ def show(
         rules, files, threads, cost=cost, dims=dim, limits=limits, executables=executables
     )
     show_stage(model, value or [], stage, node, chosen, assembly, json)
-
-
-@app.command()
-def bench(
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="MODELS",
-            help="ONNX files, or names of the onnx package's light models (the default: all).",
-        ),
-    ] = None,
-    size: Sizes = None,
-    value: Values = None,
-    threads: Threads = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of interleaved runs.")] = 15,
-    precision: Precision = "fp32",
-    rules: RuleSetName = "default",
-    files: With = None,
-    profile: Annotated[
-        bool,
-        typer.Option("--profile", help="Per dispatch of MODELS: predicted and measured time."),
-    ] = False,
-    cost: Cost = "default",
-    limits: Limits = "",
-    executables: Executables = "cost",
-    json: AsJson = False,
-) -> None:
-    """Time MODELS against onnxruntime (and openvino, where it is installed) in one process."""
-    from satura.commands.compiling import compiling
-
-    if profile:
-        from satura.commands.profile import profile_models as work
-    else:
-        from satura.commands.bench import bench as work
-    chosen = compiling(
-        rules, files, threads, precision, cost, limits=limits, executables=executables
-    )
-    work(models or [], size or [], value or [], rounds, chosen, json)
-
-
-@app.command()
-def calibrate(
-    seed: Annotated[int, typer.Option(min=0, help="Other random programs to measure.")] = 0,
-    json: AsJson = False,
-) -> None:
-    """Measure this machine's rates, for predictions and for --cost calibrated: about a minute."""
-    from satura.commands.calibrate import calibrate_machine
-
-    calibrate_machine(seed, json)
-
-
-@cache_app.command("show")
-def cache_show(json: AsJson = False) -> None:
-    """Show where kernels and schedules are kept and how much they take."""
-    from satura.commands.cache import show
-
-    show(json)
-
-
-@cache_app.command("clear")
-def cache_clear(json: AsJson = False) -> None:
-    """Remove all compiled kernels, and remembered schedules and programs."""
-    from satura.commands.cache import clear
-
-    clear(json)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -408,7 +359,7 @@ def main(arguments: list[str] | None = None) -> None:
         if isinstance(stream, TextIOWrapper):  # what the terminal cannot show must not end us
             stream.reconfigure(errors="backslashreplace")
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), log_lines(), on_command_line():
             warnings.showwarning = show_warning
             try:
                 app(arguments)

@@ -189,6 +189,7 @@ def normalised() -> Iterator[Case]:
         ([ids, ids % 2, words, places, segments, *norm, None, np.array([[3, 1, 0]] * 2, I32)],
          ("y", "m", "s")),
         ([ids, None, words, places, None, *norm, mask], ("y", "m", "s")),
+        ([ids, None, words, places, segments, *norm], ("y", "m", "s")),
     ):  # fmt: skip
         case = Case("EmbedLayerNormalization", inputs, {"epsilon": 1e-3}, outputs)
         yield replace(case, constant=(2, 3, 4))

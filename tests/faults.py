@@ -407,6 +407,18 @@ FAULTS = (
     ),
     Fault(
         "backend/emit/body.py",
+        "choose({valid}, {_LEAST}, {found} + {length} + {_LEAST})",
+        "choose({valid}, {_LEAST}, {found})",
+        "tests/test_index_errors.py",
+    ),
+    Fault(
+        "backend/emit/searched_blocks.py",
+        '("max", "first") if reduction.takes_last else ("min", "stop - 1")',
+        '("min", "stop - 1")',
+        "tests/test_searched_blocks.py",
+    ),
+    Fault(
+        "backend/emit/body.py",
         'bound <= least if value.op == "max"',
         'bound <= most if value.op == "max"',
         "tests/test_octets.py::test_bounds_and_zero_points_of_octets",

@@ -22,7 +22,7 @@ from satura.rewrite.errors import CallError, SaturaError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import Features
-from satura.rewrite.extract.greedy import dag_greedy
+from satura.rewrite.extract.greedy import cheapest_trees, dag_greedy
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.tensor_type import DType
 
@@ -55,6 +55,23 @@ def test_what_an_extractor_says_is_judged(choice: object, bound: object, message
 
     with pytest.raises(CallError, match=f"extractor 'wrong'.* {message}"):
         list(trials({"g": CIRCLE}, extractors={"wrong": wrong, "tree": "tree"}))
+
+
+def test_classes_that_nothing_needs_cost_nothing() -> None:
+    """Bottom-up extractors choose for every class, and read none of them again."""
+
+    def everywhere(graph: ChoiceGraph) -> Result:
+        return Result(cheapest_trees(graph), 0.0)
+
+    graph = replace(CIRCLE, goals=(1,))
+    found = list(trials({"g": graph}, extractors={"mine": everywhere, "tree": "tree"}))
+    build = Builder()
+    x = build.input("x", DType.F32, (64, 64))
+    program = build.program({"y": build.unary("exp", build.reduce("sum", x, (1,)))})
+    found += trials({"p": program}, extractors={"mine": everywhere, "tree": "tree"})
+    for mine, tree in zip(found[::2], found[1::2], strict=True):
+        assert mine.outcome == tree.outcome
+        assert (mine.gap, mine.predicted) == (tree.gap, tree.predicted)
 
 
 def test_candidates_of_another_librarys_integers_are_taken() -> None:

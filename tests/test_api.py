@@ -193,6 +193,14 @@ def test_wrong_calls_are_named(compiled: satura.Compiled) -> None:
         compiled(X, Y, X)
     with pytest.raises(CallError, match="'x' is given by position and by name"):
         compiled(X, x=X)
+    how = "a call takes arrays by position or by keyword; `run` takes a dict or a list of them"
+    with pytest.raises(CallError, match=f"input 'x' is a dict, and not an array; {how}"):
+        compiled({"x": X, "y": Y}, Y)
+    for collected in ([X, Y], (X, Y)):
+        with pytest.raises(CallError, match=how):
+            compiled(collected)
+    with pytest.raises(CallError, match=r"not float64\[\]$"):
+        compiled(1.0, Y)
 
 
 @pytest.mark.parametrize(

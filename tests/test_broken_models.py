@@ -442,3 +442,18 @@ def test_no_values_are_known_of_no_elements_by_unknown_many() -> None:
     program = load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
     found = interpret(program, {"x": np.ones((4, 12), np.float32)})
     assert found["y"].shape == (0, 11)
+
+
+@pytest.mark.parametrize(
+    ("shape", "shown"),
+    [([2, None, "n"], r"float\[2, \?, n\]"), ([], r"float\[\]"), (None, r"int64\[\.\.\.\]")],
+)
+def test_an_output_of_another_type_shows_what_is_open(
+    shape: list[int | str | None] | None, shown: str
+) -> None:
+    model = healthy()
+    code = TensorProto.INT64 if shape is None else F32
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", code, shape))
+    message = rf"^output 'y' is declared as {shown}, but computed is f32\[2, 4\]$"
+    with pytest.raises(ModelError, match=message):
+        load(model)

@@ -163,12 +163,16 @@ def test_each_warning_appears_once(cache: Cache, caplog: pytest.LogCaptureFixtur
     for key in (KEY, OTHER):
         (cache.folder / f"{key}.kernel").mkdir()
         cache.store(key, b"object code")
+        cache.store(key, b"object code")
     unwritable = Cache(cache.folder / f"{KEY}.kernel" / "file" / "kernels")
     (cache.folder / f"{KEY}.kernel" / "file").touch()
     unwritable.store(KEY, b"object code")
     unwritable.store(OTHER, b"object code")
     assert [record.getMessage() for record in caplog.records] == [
-        f"{cache.folder} cannot be written, nothing is kept there: Is a directory",
+        *(
+            f"{cache.folder / key}.kernel is a folder: remove it, as its entry is not kept"
+            for key in (KEY, OTHER)
+        ),
         f"{unwritable.folder} cannot be written, nothing is kept there: Not a directory",
     ]
 

@@ -215,7 +215,8 @@ def check_drop_unit() -> RuleReport:
 
 
 WRONG = [swap, minus_itself, drop_slice_that_seems_whole, widen, shift_axes, drop_a_term]
-BROKEN = [careless, meddle, moody, garble, swell]
+BROKEN = [meddle, moody, swell]
+RAISING = [careless, garble]
 
 
 def name_of(entry: object) -> str:
@@ -226,7 +227,7 @@ SLOW = (swap, shift_axes, drop_slice_that_seems_whole)  # to shrink
 QUICK = [wrong for wrong in WRONG if wrong not in SLOW]
 
 
-@pytest.mark.parametrize("wrong", deep_but([*QUICK, *BROKEN[:2]], [*WRONG, *BROKEN]), ids=name_of)
+@pytest.mark.parametrize("wrong", deep_but([*QUICK, *BROKEN[:1]], [*WRONG, *BROKEN]), ids=name_of)
 def test_a_wrong_rule_is_refuted(wrong: Rule) -> None:
     report = report_of(wrong)
     assert report.verdict == "refuted" and not report.is_sound
@@ -247,6 +248,14 @@ def at_an_axis(x: Tensor, i: Tensor, axis: Axis) -> Law:
 def negative_pad(x: Tensor, v: Tensor, p: Padding) -> Law:
     """pad(x, p) = pad(x, -p): a padding has no negative"""
     return rewrites(pad(x, v, p), pad(x, v, -p))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("raising", RAISING, ids=name_of)
+def test_a_rule_that_raises_fails_and_refutes_nothing(raising: Rule) -> None:
+    report = report_of(raising)
+    assert report.verdict == "failed" and not report.is_sound and report.counterexample is None
+    assert report.reason.startswith(f"rule '{raising.name}' ({raising.place}): ")
+    assert f"{raising.name} ({raising.place}) could not be checked" in str(report)
 
 
 @pytest.mark.parametrize("mistaken", [at_an_axis, negative_pad], ids=name_of)
@@ -342,7 +351,7 @@ def negated(x: Tensor, y: Tensor, d: DType) -> Law:
     return rewrites(binary("mul", unary("neg", cast_x), y), binary("mul", cast_x, y), of_bf16)
 
 
-PASTED = deep_but([drop_a_term, negated], [*WRONG, careless, swell, negated])
+PASTED = deep_but([drop_a_term, negated], [*WRONG, swell, negated])
 
 
 @pytest.mark.parametrize("wrong", PASTED, ids=name_of)

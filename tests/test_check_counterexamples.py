@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -32,7 +33,7 @@ from satura.rewrite.check import shrink
 from satura.rewrite.check.both_sides import Failure, disagreement, examine
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.instances import Instance
-from satura.rewrite.check.refute import refutation
+from satura.rewrite.check.shrink import smallest
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Attribute
@@ -152,18 +153,33 @@ def swap_first_two(x: Tensor, p: Perm) -> Law:
 '''
 
 
-def test_a_function_that_fails_is_called_again(tmp_path: Path) -> None:
+def test_a_function_that_raises_refutes_nothing(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text(FILE)
     (law,) = load_rules(file)
-    failure = refutation(law)
-    while failure is not None and "IndexError" not in failure.reason:
-        failure = failure_at(law, x=TensorType(DType.F32, ()), p=Perm(()))
-    assert failure is not None
-    found = counterexample(failure, law)
-    assert "IndexError" not in found.program
-    left, right = run(found.program, tmp_path)
-    assert left == f"left  {found.left}" and right == f"right {failure.reason}"
+    report = check(law)
+    assert report.verdict == "failed" and report.counterexample is None and not report.is_sound
+    assert re.fullmatch(
+        rf"rule 'swap_first_two' \({file}:10\): IndexError: .*, raised in second, {file}:7, for p ="
+        r" \[0?\]; an attribute function must answer or raise Refuse",
+        report.reason,
+    )
+
+
+def test_a_wrong_law_is_refuted_where_it_has_an_answer() -> None:
+    """The search for a smaller instance keeps to those for which nothing is raised."""
+
+    @attribute_function
+    def second(p: Perm) -> Perm:
+        return Perm((p.order[1], p.order[0], *p.order[2:]))
+
+    @rule
+    def swap(x: Tensor, p: Perm) -> Law:
+        """transpose(x, p) = transpose(x, p with its first two axes exchanged)"""
+        return rewrites(transpose(x, p), transpose(x, second(p)))
+
+    failure = failure_at(swap, x=TensorType(DType.F32, (2, 3)), p=Perm((1, 0)))
+    assert not failure.is_raised and not smallest(failure, exact=True).is_raised
 
 
 @rule

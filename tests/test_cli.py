@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 
 import satura
 from satura import __version__
+from satura.backend.jit.cache import default_cache
 from satura.rewrite.errors import CallError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.tensor_type import Array, DType
@@ -28,6 +30,7 @@ from tests.tiers import deep_but
 STATISTICS = [
     "dispatch-count", "executable-count", "fill-count", "copy-count", "host-count", "moved-bytes",
     "transient-memory-size", "constant-count", "constant-size", "flops", "redundant-flops",
+    "predicted-us",
 ]  # fmt: skip
 
 
@@ -142,7 +145,9 @@ def test_stats_has_every_key(
     monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "cache"))
     assert cli("stats", model, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["before", "after", "executables", "phases", "rules"]
+    assert list(found) == ["before", "after", "executables", "phases", "rules", "parts"]
+    (part,) = found.pop("parts")
+    assert part == {**found, "hosts": []}
     assert found["rules"]["stopped"] == "saturated"
     assert found["rules"]["dropped"] == []
     assert list(found["before"]) == list(found["after"]) == STATISTICS
@@ -156,6 +161,25 @@ def test_stats_has_every_key(
     assert found["rules"]["remembered"]
     assert found["after"]["dispatch-count"] == 1
     assert found["after"]["fill-count"] == found["after"]["copy-count"] == 0
+
+
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+def test_stats_of_parts_are_listed_below_their_sums(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = make_model([node("NonZero", "x", "i"), node("Neg", "i")], {"x": ["n"]})
+    onnx.save(found, path := tmp_path / "model.onnx")
+    assert cli("stats", path, "--json") == 0
+    whole = json.loads(capsys.readouterr().out)
+    parts = whole.pop("parts")
+    assert [each.pop("hosts") for each in parts] == [["NonZero 'i'"], []]
+    assert [list(each) for each in parts] == [list(whole)] * 2
+    for when in ("before", "after"):
+        sums = {key: sum(each[when][key] for each in parts) for key in STATISTICS}
+        assert whole[when] == {**sums, "host-count": 1}
+    counts = [each["dispatch-count"] for each in whole["executables"]]
+    assert sum(counts) == whole["after"]["dispatch-count"]
+    assert whole["rules"]["stopped"] == "saturated"
 
 
 def test_stats_table_names_every_statistic(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -314,12 +338,28 @@ def test_cache_is_shown_and_cleared(
     assert shown["folder"] == str(tmp_path / "cache")
     assert shown["kernels"]["entries"] >= 1 and shown["kernels"]["size"] > 0
     assert shown["schedules"]["entries"] == 1 and shown["schedules"]["size"] > 0
+    assert shown["rates"]["entries"] == 0
+    default_cache("rates").store("0" * 64, b"rates")
     assert cli("cache", "clear", "--json") == 0
     removed = json.loads(capsys.readouterr().out)
     assert removed["folder"] == shown["folder"] and removed["schedules"] == 1
     assert cli("cache", "show", "--json") == 0
     cleared = json.loads(capsys.readouterr().out)
     assert cleared["kernels"]["entries"] == cleared["schedules"]["entries"] == 0
+    assert cleared["rates"]["entries"] == 1 and cleared["rates"]["size"] > 5
+    assert cli("cache", "show") == 0
+    assert "\n1 set of calibrated rates, " in capsys.readouterr().out
+
+
+def test_what_is_logged_is_one_line_of_the_command(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (shared := tmp_path / "shared").mkdir()
+    shared.chmod(0o777)
+    monkeypatch.setenv("SATURA_CACHE", str(shared))
+    assert cli("stats", model) == 0
+    err = capsys.readouterr().err
+    assert err.startswith(f"satura: warning: cache {shared} is not used") and err.count("\n") == 1
 
 
 @pytest.mark.deep
@@ -335,6 +375,34 @@ def test_bench_compares_with_onnxruntime(model: Path, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.usefixtures("settles_at_once")
+@pytest.mark.parametrize("peer", ["onnxruntime", "openvino"])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_bench_leaves_out_a_runtime_that_refuses_a_model(
+    model: Path, peer: str, is_late: bool, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def refusing(*given: object) -> Callable[[], dict[str, Array]]:
+        def run() -> dict[str, Array]:
+            raise RuntimeError("Exception from core.cpp:105:\nno such op")
+
+        return run if is_late else run()  # type: ignore[return-value]
+
+    import satura.commands.bench as bench
+
+    monkeypatch.setattr(bench, "PEERS", {**dict.fromkeys(bench.PEERS, refusing)})
+    monkeypatch.setattr(bench, "find_spec", lambda name: name in (peer, "onnxruntime") or None)
+    assert cli("bench", model, "--rounds", "1", "--threads", "1", "--json") == 0
+    out, err = capsys.readouterr()
+    (row,) = json.loads(out)["models"]
+    assert row["satura-ms"] > 0 and row[f"{peer}-ms"] is None
+    assert row["ratio"] is None and row["error"] is None
+    assert f"satura: warning: model: {peer} is not timed: Exception from core.cpp:105: no" in err
+    assert err.count("\n") == len({peer, "onnxruntime"})
+    assert cli("bench", model, "--rounds", "1", "--threads", "1") == 0
+    assert "-" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("settles_at_once")
 @pytest.mark.parametrize("json_too", [False, True])
 def test_bench_tells_of_a_model_that_fails_and_times_the_others(
     model: Path, json_too: bool, capsys: pytest.CaptureFixture[str]
@@ -347,6 +415,18 @@ def test_bench_tells_of_a_model_that_fails_and_times_the_others(
     assert err.startswith("satura: ") and err.count("\n") == 1 and "broken.onnx" in err
     assert "rows=16" in out and "broken" not in out
     assert json_too or ("sizes (--size)" in out and "on 1 thread " in out)
+
+
+@pytest.mark.usefixtures("settles_at_once")
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+def test_bench_times_models_that_run_in_parts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = make_model([node("NonZero", "x", "i"), node("Neg", "i")], {"x": ["n"]})
+    onnx.save(found, path := tmp_path / "model.onnx")
+    assert cli("bench", path, "--rounds", "1", "--threads", "1", "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)["models"]
+    assert row["ratio"] > 0 and row["error"] == 0 and row["sizes"] == "n=16"
 
 
 def test_run_says_the_sizes_of_its_random_inputs(
@@ -476,6 +556,23 @@ def test_an_optimised_model_may_replace_its_source(
     assert np.array_equal(satura.interpret(model, {"x": value})["y"], expected, equal_nan=True)
 
 
+@pytest.mark.parametrize("command", ["compile -o", "run --output", "optimize"])
+@pytest.mark.parametrize("place", ["no/out", ".", "shut/out"])
+def test_a_place_that_cannot_be_written_is_refused_before_the_work(
+    command: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    (tmp_path / "shut").mkdir()
+    (broken := tmp_path / "broken.onnx").write_bytes(b"no model, as the work would say")
+    access = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, how: Path(path).name != "shut" and access(path, how)
+    )  # as it is for those who are not root
+    name, *option = command.split()
+    assert cli(name, broken, *option, tmp_path / place) == 2
+    assert " cannot be written: " in capsys.readouterr().err
+
+
 BROKEN = ("truncated model",)
 FAILURES = {
     "truncated model": (["run", "{broken}"], "broken.onnx"),
@@ -535,22 +632,30 @@ FAILURES = {
         ["explain", "{model}", "--sizes", "rows=99999999999999"],
         "memory has",
     ),
-    "a result that is a folder": (["optimize", "{model}", "{folder}"], "directory: name a file"),
+    "a result that is a folder": (
+        ["optimize", "{model}", "{folder}"],
+        "it is a folder: name a file",
+    ),
     "a rule that there is not": (["why", "no_rule", "{model}"], "'no_rule'; `satura rules` lists"),
     "inputs of a wrong name": (["run", "{model}", "--inputs", "{wrong}"], "'z'"),
     "sizes beside inputs": (
         ["run", "{model}", "--inputs", "{wrong}", "--size", "rows=2"],
         "--size",
     ),
-    "output in no folder": (["optimize", "{model}", "{folder}/no/out.onnx"], "/no/out.onnx: No"),
-    "results in no folder": (
-        ["run", "{model}", "--output", "{folder}/no/y.npz"],
-        "directory: there is no folder '",
-    ),
-    "trials in no folder": (
-        ["experiment", "{model}", "--csv", "{folder}/no/x.csv"],
-        "cannot be written: ",
-    ),
+    **{
+        f"{command[0]} to no folder": (
+            [*command, "{folder}/no/out"],
+            "no/out cannot be written: there is no folder '",
+        )
+        for command in (
+            ["compile", "{model}", "-o"],
+            ["run", "{model}", "--output"],
+            ["optimize", "{model}"],
+            ["experiment", "{model}", "--csv"],
+            ["experiment", "{model}", "--plot"],
+            ["rules", "--worth", "{model}", "--csv"],
+        )
+    },
     "inputs that are a device": (["run", "{model}", "--inputs", "/dev/zero"], "not a regular"),
     "an input that is a device": (["run", "{model}", "--input", "x=/dev/null"], "not a regular"),
     "a model without a name": (["run", ""], "'' is neither an ONNX file"),

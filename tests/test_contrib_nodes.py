@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
-from onnx import parser
+from onnx import AttributeProto, parser
+from onnxruntime.quantization import quantize_dynamic
 
 import satura
 from satura.errors import CallError, ModelError, UnsupportedError
 from satura.ops import TensorType, local_ops, op
 from satura.rewrite.onnx.contrib.definition import DOMAIN
+from satura.rewrite.onnx.contrib.table import DEFINITIONS
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
 from tests.contrib_cases import Array, Case, f32s, number, octets
+from tests.contrib_quantised_cases import embeddings
+from tests.onnx_models import make_model, node
 from tests.onnxruntime_reference import run
 
 # Where nodes stand
@@ -132,6 +139,22 @@ def test_a_growing_past_has_one_program() -> None:
 
 X = f32s(1, 2, 3, 8)
 WIDE = f32s(1, 8, 24)
+IDS = np.array([[1, 4, 0], [2, 2, 5]], np.int32)
+ROWS = [f32s(1, 8), f32s(2, 8)]
+PAST = f32s(1, 2, 2, 2, 4)
+QUERY = f32s(1, 1, 1, 16)
+LAST, ALL = np.array([0], np.int32), np.array(1, np.int32)
+MATRIX = [octets(1, 3, 3), number(0.1), number(3, np.uint8)]
+GEMM = [*MATRIX, *MATRIX]
+
+
+def embedded(without: int) -> Case:
+    case = next(embeddings())
+    inputs = [None if at == without else x for at, x in enumerate(case.inputs)]
+    return replace(case, inputs=inputs)
+
+
+TYPICAL = {"INT": 1, "INTS": [1], "FLOAT": 1.0}
 REFUSED = [
     (Case("NoSuch", [X]), r"nothing is known about 'NoSuch' of the domain 'com\.microsoft'"),
     (Case("QuickGelu", [X], {"beta": 2.0}), r"QuickGelu.*attribute 'beta' is not.*satura\.ops"),
@@ -156,7 +179,30 @@ BROKEN = [
     (Case("QLinearAdd", [octets(1, 3), number(0.1)] * 6), r"takes 8 inputs"),
     (Case("QLinearConcat", [number(0.1), number(3, np.uint8), X], {"axis": 0}), r"triples"),
     (Case("FusedConv", [f32s(1, 1, 2, 4, 4), f32s(1, 2, 2, 3, 3)], {"activation": "Clip"}),
-     r"two 'activation_params'"),
+     r"'activation_params' of Clip must be low, high"),
+    (Case("FusedConv", [f32s(1, 1, 2, 4, 4), f32s(1, 2, 2, 3, 3)], {"activation": "LeakyRelu"}),
+     r"'activation_params' of LeakyRelu must be alpha"),
+    (Case("FusedGemm", [X[0], X[1]], {"transB": 1, "activation": "Elu"}),
+     r"activation 'Elu' has no number 'alpha': give it"),
+    (Case("GroupQueryAttention", [*[f32s(1, 1, 1, 16)] * 3, None, None, LAST, ALL],
+          {"num_heads": 1, "kv_num_heads": 1, "do_rotary": 1}), r"no input 'cos_cache'"),
+]  # fmt: skip
+PARTNERS = [
+    (Case("EmbedLayerNormalization", [IDS, IDS, f32s(1, 6, 8), f32s(2, 6, 8), None, *ROWS]),
+     "segment_ids", "segment_embedding"),
+    (embedded(without=1), "segment_embedding_quant", "segment_ids"),
+    (embedded(without=10), "segment_ids", "segment_embedding_scale"),
+    (Case("QGemm", [*GEMM, None, number(0.1)]), "Y_scale", "Y_zero_point"),
+    (Case("QGemm", [*GEMM, None, None, number(3, np.uint8)]), "Y_zero_point", "Y_scale"),
+    (Case("MultiHeadAttention", [X, X, X, None, None, None, None, PAST], {"num_heads": 2}),
+     "past_value", "past_key"),
+    (Case("MultiHeadAttention", [X, None, X], {"num_heads": 2}), "value", "key"),
+    *((Case("GroupQueryAttention", [QUERY, *rest], {"num_heads": 1, "kv_num_heads": 1}), *names)
+      for rest, names in (
+          ([None, QUERY, None, None, LAST, ALL], ("value", "key")),
+          ([QUERY, QUERY, None, QUERY[:, None], LAST, ALL], ("past_value", "past_key")),
+          ([QUERY, QUERY, None, None, LAST, ALL, f32s(1, 4, 8)], ("cos_cache", "sin_cache")),
+      )),
 ]  # fmt: skip
 
 
@@ -166,10 +212,57 @@ def test_what_is_not_defined_is_refused(case: Case, message: str) -> None:
         load(case.model)
 
 
+@pytest.mark.parametrize(("case", "given", "other"), PARTNERS, ids=lambda given: str(given)[:40])
+def test_inputs_that_belong_together_are_given_together(case: Case, given: str, other: str) -> None:
+    """onnxruntime refuses one alone, but for QGemm, where its schema and kernel disagree."""
+    with pytest.raises(ModelError, match=f"input '{given}' is given without '{other}': add it"):
+        load(case.model)
+
+
+FLAGS = sorted(
+    (name, flag) for (_, name), each in DEFINITIONS.items() for flag in each.signature.flags
+)
+
+
+@pytest.mark.parametrize("value", [-1, 2])
+@pytest.mark.parametrize(("name", "flag"), FLAGS)
+def test_flags_are_0_or_1(name: str, flag: str, value: int) -> None:
+    signature = DEFINITIONS[DOMAIN, name].signature
+    needed = {
+        each: TYPICAL[AttributeProto.AttributeType.Name(signature.kinds[each])]
+        for each in signature.function.attribute
+        if each not in signature.optional
+    }
+    case = Case(name, [X] * len(signature.function.input), {**needed, flag: value})
+    with pytest.raises(ModelError, match=f"attribute '{flag}' must be 0 or 1, not {value}"):
+        load(case.model)
+
+
 @pytest.mark.parametrize(("case", "message"), BROKEN, ids=lambda given: str(given)[:40])
 def test_broken_nodes_are_refused(case: Case, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         load(case.model)
+
+
+@pytest.mark.parametrize("ops", [None, ["MatMul", "Gemm", "Conv"]])
+def test_lstms_that_are_not_quantised_are_read(ops: list[str] | None, tmp_path: Path) -> None:
+    """As README.md says."""
+    nodes = [
+        node("LSTM", "x w r", "h", hidden_size=4), node("Squeeze", "h one", "s"),
+        node("MatMul", "s v", "y"),
+    ]  # fmt: skip
+    weights = {"w": f32s(1, 1, 16, 5), "r": f32s(2, 1, 16, 4), "v": f32s(3, 4, 6)}
+    onnx.save(make_model(nodes, {"x": (3, 1, 5)}, {**weights, "one": [1]}), tmp_path / "model.onnx")
+    quantize_dynamic(tmp_path / "model.onnx", tmp_path / "new.onnx", op_types_to_quantize=ops)
+    model, arguments = onnx.load(tmp_path / "new.onnx"), {"x": f32s(4, 3, 1, 5)}
+    if ops is None:
+        with pytest.raises(UnsupportedError, match="DynamicQuantizeLSTM"):
+            load(model)
+    else:
+        assert "MatMulInteger" in {each.op_type for each in model.graph.node}
+        (wanted,) = run(model, arguments)
+        found = np.float64(interpret(load(model), arguments)["y"])
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 def test_a_sequence_is_not_a_tensor() -> None:

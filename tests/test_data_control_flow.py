@@ -157,6 +157,31 @@ def test_scans_of_more_elements_than_are_unrolled(axis: int, back: int) -> None:
     check(model, compiled, {"x": x if axis else np.ascontiguousarray(x.T), "h": h})
 
 
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+@pytest.mark.parametrize("loop", [False, True])
+def test_bodies_without_shapes_take_turns_where_constants_from_outside_decide_ranks(
+    loop: bool,
+) -> None:
+    body = "{ a = Unsqueeze(s, axis) t = Squeeze(a, axis) u = Neg(a) }"
+    if loop:
+        call = f"""r = ReduceMax<keepdims=0>(x) m = Cast<to=7>(r) y, z = Loop(m, , h)
+            <body = b (int64 i, bool go, float[2] s) => (bool on, float[2] t, float[2,1] u)
+            {{ on = Identity(go) {body[1:]}>"""
+    else:
+        call = f"""y, z = Scan<num_scan_inputs=1, body = b (float[2] s, float e) =>
+            (float[2] t, float[2,1] u) {body}>(h, x)"""
+    model = onnx.parser.parse_model(
+        f"""{HEAD} g (float[300] x, float[2] h) => (float[2] y, float[s,2,1] z)
+        <int64[1] axis = {{1}}> {{ {call} }}"""
+    )
+    (inner,) = (a.g for node in model.graph.node for a in node.attribute if a.name == "body")
+    for value in [*inner.input, *inner.output]:
+        if value.name in "stu":
+            value.type.tensor_type.ClearField("shape")
+    x = np.full(300, 3, np.float32)
+    check(model, satura.compile(model, threads=1), {"x": x, "h": np.array([1, -2], np.float32)})
+
+
 def test_long_scans_of_vectors() -> None:
     text = """g (float h, float[300] x) => (float y, float[300] z) <float f = {0.9}> {
         y, z = Scan<num_scan_inputs=1, body = b (float s, float e) => (float t, float u)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import subprocess
@@ -118,6 +119,19 @@ def test_python_blocks_run(document: Path, workplace: Path) -> None:
     script.write_text("\n".join(blocks(document, "python")))
     # A process of its own: what a document declares must not stay in the registries.
     subprocess.run([sys.executable, script], check=True, cwd=workplace, env=ENVIRONMENT)
+
+
+@pytest.mark.parametrize("document", SCRIPTS, ids=identifier)
+def test_a_block_that_imports_anything_imports_all_it_uses(document: Path) -> None:
+    """A reader may paste it into a file of its own."""
+    before: set[str] = set()
+    for block in blocks(document, "python"):
+        nodes = [*ast.walk(ast.parse(block))]
+        imports = [each for each in nodes if isinstance(each, ast.Import | ast.ImportFrom)]
+        imported = {alias.asname or alias.name for each in imports for alias in each.names}
+        used = {node.id for node in nodes if isinstance(node, ast.Name)}
+        assert not imports or not used & before - imported, block
+        before |= imported
 
 
 @pytest.mark.parametrize("document", deep_but(SCRIPTS[2:], SCRIPTS), ids=identifier)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import (
     Direction,
+    Family,
     Known,
     Law,
     Rule,
@@ -49,6 +51,7 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rules import DEFAULT
 
 
 @attribute_function
@@ -220,6 +223,17 @@ def test_rule_sets_add_and_lose_rules_by_name() -> None:
     ]  # fmt: skip
     with pytest.raises(RuleError, match="there is no rule 'cancle'; did you mean 'cancel'"):
         rules.without("cancle")
+
+
+def test_rules_and_sets_are_short_where_they_are_shown() -> None:
+    assert repr(halve) == f"<rule 'halve' ({__file__}:{halve.line}): {halve.law}>"
+    assert repr(RuleSet(halve)) == "<RuleSet of 1 rule: halve>"
+    assert repr(RuleSet()) == "<RuleSet of 0 rules>"
+    first, *_, last = DEFAULT
+    shown = rf"<RuleSet of {len(DEFAULT)} rules: {first.name}, \w+, \w+, …, {last.name}>"
+    assert re.fullmatch(shown, repr(DEFAULT))
+    (family, *_) = (each for each in DEFAULT.laws if isinstance(each, Family))
+    assert repr(family).startswith(f"<family '{family.name}' ({family.place}) of ")
 
 
 def test_two_rules_of_one_name_are_reported_with_both_places() -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from dataclasses import replace
+from itertools import pairwise
 from math import inf, nan
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import satura
+from satura.backend.cores import usable_threads
 from satura.cli import app
 from satura.commands import worth as worth_module
 from satura.commands.compiling import parse_limits
@@ -28,6 +30,7 @@ from satura.experiments import (
     write_trials,
 )
 from satura.experiments.content import content_of, model_digest
+from satura.experiments.plot import few_ticks, series, shape_of_models
 from satura.experiments.sweep import with_best_bounds
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases
@@ -128,6 +131,59 @@ def test_typical_sizes_are_part_of_the_name_of_a_cost(tmp_path: Path) -> None:
     many, few = read_trials(csv)
     assert (many.cost_model, few.cost_model) == ("reference, batch=4000", "reference")
     assert many.cost > 10 * few.cost
+
+
+def test_a_plot_tells_rules_and_models_apart(tmp_path: Path) -> None:
+    numbers = (9, 5, 2.0, 1.0, 1.0, 2.0, 1, 0, 0.1, 0.1, 0.1)
+    first = Trial("m", "", "none", "reference", "default", "dag", *numbers)
+    others = replace(first, rules="exact"), replace(first, model="n")
+    assert [*series([first, *others])] == ["dag, none", "dag, exact"]
+    assert [*series([first, others[1]])] == ["dag"]
+    graph = replace(first, model="g", rules="-", cost_model="-", limits="-")
+    assert [*series([first, graph])] == ["dag"]
+    shapes = shape_of_models([first, *others])
+    assert [*shapes] == ["m", "n"] and shapes["m"] != shapes["n"]
+    many = [replace(first, model=str(number)) for number in range(99)]
+    assert len(set(shape_of_models(many).values())) == 1
+
+
+def test_labels_of_ticks_do_not_overlap() -> None:
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    for values in ([0.43, 0.91], [17, 640], [0.02, 30.0], [5.0, 5.0], [0.0, 9e6]):
+        figure, axes = pyplot.subplots(figsize=(4, 4))
+        axes.scatter(values, values)
+        axes.set(xscale="log")
+        few_ticks(axes.xaxis, values)
+        figure.canvas.draw()
+        labels = [*axes.get_xticklabels(), *axes.get_xticklabels(minor=True)]
+        shown = [label.get_window_extent() for label in labels if label.get_text()]
+        boxes = sorted((float(box.x0), float(box.x1)) for box in shown)
+        pyplot.close(figure)
+        assert len(boxes) > 1 and all(one[1] < other[0] for one, other in pairwise(boxes))
+
+
+def test_costs_are_for_threads_and_typical_sizes(tmp_path: Path) -> None:
+    """Those of one thread and of two differ; the command says which they are for."""
+    build = Builder()
+    x = build.input("x", DType.F32, (symbol("batch"), 4096))
+    program, path = build.program({"y": build.unary("exp", x)}), tmp_path / "open.onnx"
+    satura.save(program, path)
+
+    def cost(name: str, threads: int | None, dims: dict[str, int] | None = None) -> float:
+        (trial,) = trials({"m": program}, costs=(name,), threads=threads, dims=dims)
+        return trial.cost
+
+    assert (cost("default", 1) > cost("default", None)) == (usable_threads() > 1)
+    assert cost("reference", 1) == cost("reference", 2)
+    assert cost("reference", 1, {"batch": 640}) > 5 * cost("reference", 1)
+    with pytest.raises(CallError, match="there is no size 'b'"):
+        cost("reference", 1, {"b": 1})
+    arguments = ["experiment", str(path), "--cost", "default", "--cost", "reference"]
+    shown = CliRunner().invoke(app, [*arguments, "-t", "1"]).stdout.split()
+    assert "default is for 1 thread; reference is for 1 thread" in " ".join(shown)
+    found = json.loads(CliRunner().invoke(app, [*arguments, "-t", "1", "--json"]).stdout)
+    assert [each["cost_model"] for each in found] == ["default, threads=1", "reference"]
+    assert found[0]["cost"] == cost("default", 1)
 
 
 def test_unknown_names_are_errors(model: Path) -> None:
@@ -248,15 +304,15 @@ def test_what_is_not_a_cost_model_is_refused(model: Path) -> None:
 
 
 def test_arguments_of_another_kind_are_refused(model: Path, tmp_path: Path) -> None:
-    graph = ChoiceGraph(2, (0, 1), ((), (0,)), (1e308, 1e308), (1,))
     wrong: list[tuple[dict[str, object], str]] = [
         ({"models": "p.onnx"}, "models are a dict by name, not str"),
-        ({"models": {"g": graph}}, r"candidate 0 of the choice graph 'g' costs 1e\+308"),
         ({"extractors": "search"}, "extractors are a list of names or a dict by name"),
         ({"extractors": {"mine": 3}}, "extractor 'mine' is 3, not a function"),
         ({"extractors": {"mine": "ilp"}}, "no extractor 'ilp'; choose from"),
         ({"rules": "none"}, "rules are a list of names"),
         ({"limits": Limits()}, "limits are a dict by name"),
+        ({"dims": ["n"]}, "dims are a dict by name"),
+        ({"threads": 0}, "threads must be an int of at least 1, or None for all, not 0"),
         ({"limits": {"short": 3}}, "limits 'short' are satura.Limits"),
         ({"jobs": "2"}, "jobs must be an int of at least 1, not '2'"),
     ]

@@ -101,6 +101,18 @@ def reflected(count: int) -> Program:
     return b.program({"y": x})
 
 
+def scaled_sums(count: int) -> Program:
+    """A constant is added and another multiplied with, by turns, between two transposes."""
+    b = Builder()
+    x, shape = b.transpose(b.input("x", F32, (2, 4, 3)), (1, 2, 0)), (4, 3, 2)
+    for number in range(count):
+        shift = b.constant(np.full((1, 3, 1), number, np.float32))
+        scale = b.constant(np.full((1, 1, 1), 1 + number / 100, np.float32))
+        x = b.binary("add", x, b.broadcast(shift, shape))
+        x = b.binary("mul", x, b.broadcast(scale, shape))
+    return b.program({"y": b.reshape(x, (12, 2))})
+
+
 def varying_ops(program: Program) -> list[str]:
     """The ops of what depends on an input."""
     return [n.op.name for n, known in zip(program.nodes, program.known, strict=True) if not known]
@@ -152,7 +164,9 @@ def test_pads_of_one_value_become_one() -> None:
     assert varying_ops(cheapest(pads(16)).program).count("pad") == 1
 
 
-@pytest.mark.parametrize("program", deep_but([pads], [parts, pads, transposes]))
+@pytest.mark.parametrize(
+    "program", deep_but([pads, scaled_sums], [parts, pads, scaled_sums, transposes])
+)
 def test_growth_does_not_depend_on_the_length(program: Callable[[int], Program]) -> None:
     short, long = (growth(saturate(program(length), DEFAULT)) for length in (8, 16))
     assert long < 1.5 * short

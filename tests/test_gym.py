@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from satura.experiments import trials
-from satura.rewrite.errors import CallError, ModelError
+from satura.rewrite.errors import CallError, ModelError, ProgramError
 from satura.rewrite.extract.choice_graph import ChoiceGraph
 from satura.rewrite.extract.exact import exact
 from satura.rewrite.extract.greedy import tree_greedy
@@ -105,6 +105,7 @@ def test_a_path_as_text_is_told_from_wrong_json() -> None:
         ({"costs": (1.0,)}, "has 2 homes, 2 leaves and 1 costs: each candidate has one of all"),
         ({"costs": "ab"}, "candidate 0 of the choice graph.* costs 'a': costs are numbers"),
         ({"costs": (1.0, "2")}, "candidate 1 of the choice graph.* costs '2': costs are numbers"),
+        ({"costs": (1.0, 1e308)}, r"candidate 1 of the choice graph costs 1e\+308: costs are num"),
         ({"costs": (1.0, 10**400)}, "candidate 1 of .* costs 1000"),
         ({"costs": (1.0, True)}, "candidate 1 of .* costs True"),
         ({"costs": 3}, "costs of the choice graph.* are a tuple, not 3"),
@@ -112,18 +113,25 @@ def test_a_path_as_text_is_told_from_wrong_json() -> None:
             {"leaves": ((), (7,))},
             "candidate 1 of .* reads 7: classes are numbers below its size, 2",
         ),
-        ({"leaves": ((), 0)}, r"leaves\[1\] of candidate 1 of .* are a tuple, not 0"),
+        ({"leaves": ((), 0)}, r"leaves\[1\] of the choice graph are a tuple, not 0"),
+        ({"leaves": (0 for _ in "ab")}, "leaves of the choice graph are a tuple, not <generator"),
+        ({"homes": (0, 5)}, "candidate 1 of .* computes 5: classes are"),
+        ({"homes": (0, True)}, "candidate 1 of .* computes True: classes are"),
         ({"homes": (0, -1)}, "candidate 1 of .* computes -1: classes are"),
         ({"goals": (2,)}, "has the goal 2: classes are numbers below its size, 2"),
         ({"size": "2"}, "has the size '2', which is no number of classes"),
     ],
 )
 def test_what_is_no_choice_graph_is_one_error(change: dict[str, Any], message: str) -> None:
-    graph = replace(ChoiceGraph(2, (0, 1), ((), (0,)), (1.0, 2.0), (1,)), **change)
+    graph = ChoiceGraph(2, (0, 1), ((), (0,)), (1.0, 2.0), (1,))
     with pytest.raises(CallError, match=message):
-        gym_text(graph)
-    with pytest.raises(CallError, match=message):
-        list(trials({"g": graph}))
+        replace(graph, **change)
+
+
+def test_a_goal_that_nothing_computes_is_told_with_its_graph() -> None:
+    graph = ChoiceGraph(2, (0, 1), ((), (1,)), (1.0, 2.0), (1,))
+    with pytest.raises(ProgramError, match=r"^the choice graph 'g': class 1 cannot be computed"):
+        list(trials({"h": replace(graph, goals=(0,)), "g": graph}))
 
 
 def test_what_is_no_model_is_told_with_all_kinds() -> None:

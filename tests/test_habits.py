@@ -223,17 +223,64 @@ def test_what_became_of_a_model_is_said_in_its_ops(
         (path, "3 nodes became 1 (-2 Transpose)\n"),
         (
             tmp_path / "new.onnx",
-            "1 nodes became 1 (the same ops); no rule made the program cheaper",
+            "1 node, the same as before; no rule made the program cheaper",
         ),
     ):
         assert cli("optimize", model, tmp_path / "new.onnx") == 0
         assert said in capsys.readouterr().out
 
 
+NZ = """<ir_version: 8, opset_import: ["": 17]> g (float[n, m] x) => (float[k] y) {
+    r = Relu(x) i = NonZero(r) t = Transpose(i) g = GatherND(x, t) y = Exp(g) }"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (NZ, "5 nodes, the same as before; 2 parts rewritten, 1 node stays as it is: NonZero 'i'"),
+        (
+            """<ir_version: 8, opset_import: ["": 17]> g (float[n] x) => (float[n] y)
+            <float w = {2}> { z = Add(w, x) y = Exp(z) }""",
+            "2 nodes, the same as before; no rule",
+        ),
+    ],
+    ids=["in parts", "commuted"],
+)
+def test_files_with_the_same_nodes_are_not_compared(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx.save(onnx.parser.parse_model(text), path := tmp_path / "model.onnx")
+    assert cli("optimize", path, out := tmp_path / "new.onnx", "--time") == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert said in first and second == "not timed: both files have the same nodes"
+    assert cli("optimize", path, out, "--time", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["nodes"]["same"] and found["timing"] is None and found["removed"] == {}
+
+
+def test_optimize_has_its_numbers_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("satura.commands.timing.SETTLING", 0.0)
+    turns = [node("Transpose", "x", "a"), node("Transpose", "a", "b"), node("Neg", "b")]
+    onnx.save(make_model(turns, {"x": ("n", 3)}), path := tmp_path / "model.onnx")
+    options = ["--json", "--text", "--time", "--threads=1", "--dim=n=5", "--cost=default"]
+    assert cli("optimize", path, tmp_path / "new.onnx", *options) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["file"] == str(tmp_path / "new.onnx") and found["cheaper"]
+    assert found["nodes"] == {"before": 3, "after": 1, "same": False}
+    assert (found["removed"], found["added"]) == ({"Transpose": 2}, {})
+    assert (found["parts"], found["kept"]) == (1, []) and "unary(%0) neg" in found["text"]
+    timing = found["timing"]
+    assert timing["sizes"] == {"n": 16} and timing["before-ms"] > 0 and timing["share"] > 0
+    assert cli("optimize", path, tmp_path / "new.onnx", "--dim=m=5") == 2
+    assert "there is no size 'm' in the model; its sizes are ['n']" in capsys.readouterr().err
+
+
 def test_rules_can_be_searched(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("rules", "--grep", "Compose_Transposes") == 0
     shown = capsys.readouterr().out
-    assert "1 rules in 'default' that say 'Compose_Transposes'" in shown
+    assert "1 rule in 'default' that says 'Compose_Transposes'" in shown
     assert "rules/transpose.py" in shown and "rules/pad.py" not in shown
     assert cli("rules", "--grep", "no rule says this") == 0
     assert capsys.readouterr().out.startswith("0 rules")

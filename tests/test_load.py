@@ -259,7 +259,7 @@ def test_an_input_of_another_name_is_told_from_an_initializer() -> None:
     compiled, x = satura.compile(model, threads=1), random_input(3)
     with pytest.raises(CallError, match=r"no input 'z'; .*\['x', 'v'\]; did you mean 'v'\?$"):
         compiled(x=x, z=x)
-    with pytest.raises(CallError, match=r"inputs are \['x', 'v'\], of which .* are missing$"):
+    with pytest.raises(CallError, match=r"inputs are \['x', 'v'\]; .* are missing$"):
         compiled(z=x)
 
 

@@ -434,7 +434,9 @@ def test_sizes_that_never_fit_are_asked_for() -> None:
     ]  # fmt: skip
     constants: dict[str, object] = {"two": [2], "many": np.zeros((77, 2), np.float32)}
     model = make_model(nodes, {"x": ("n",)}, constants, 18)
-    with pytest.raises(ModelError, match=r"name yours, as in .* --dim n=6"):
+    with pytest.raises(
+        ModelError, match=r"name yours, as in satura.compile\(model, dims=\{'n': 6\}\)$"
+    ):
         load(model)
 
 

@@ -72,7 +72,7 @@ OPEN = {
     "drop_function_that_leaves_integers": VALUES,
     "round_what_is_scaled_back": VALUES,
     "add_zero_point_back": VALUES,
-    "zero_point_out_of_matmul": "an element differs",
+    "zero_point_out_of_matmul": "2: the prover cannot rule out that an element differs",
     "gather_of_even_steps": "gather is not an op that the prover knows",
 }
 

@@ -91,3 +91,34 @@ def test_inputs_that_come_from_no_matmul_are_saved() -> None:
     y = build.recurrence(x, w, f, p, build.constant(np.zeros(0, np.int64)), both)
     with pytest.raises(UnsupportedError, match="no ONNX node"):
         to_model(build.program({"y": y}))
+
+
+def recurrent_model(function: str, **numbers: list[float]) -> onnx.ModelProto:
+    weights = {"w": random_input(1, 2, 3), "r": random_input(1, 2, 2, seed=1)}
+    nodes = [node("RNN", "x w r", "y", hidden_size=2, activations=[function], **numbers)]
+    return make_model(nodes, {"x": (1, 1, 3)}, dict(weights))
+
+
+@pytest.mark.parametrize(
+    ("function", "numbers", "missing"),
+    [
+        ("Affine", {"activation_beta": [0.5]}, "alpha"),
+        ("ScaledTanh", {"activation_beta": [0.5]}, "alpha"),
+        ("ScaledTanh", {"activation_alpha": [0.5]}, "beta"),
+    ],
+)
+def test_numbers_without_a_default_are_given(
+    function: str, numbers: dict[str, list[float]], missing: str
+) -> None:
+    """ONNX has no ops of these names, and onnxruntime takes 0."""
+    message = f"'{function}' has no number in 'activation_{missing}', and no default: give it"
+    with pytest.raises(UnsupportedError, match=message):
+        load(recurrent_model(function, **numbers))
+
+
+@pytest.mark.parametrize("function", ["Affine", "LeakyRelu", "Elu"])
+def test_numbers_have_the_defaults_of_onnxruntime(function: str) -> None:
+    given = {"activation_alpha": [0.5]} if function == "Affine" else {}
+    model, x = recurrent_model(function, **given), {"x": random_input(1, 1, 3, seed=2)}
+    (wanted,) = run(model, x)
+    assert_close(interpret(load(model), x)["y"], wanted, 1e-5)

@@ -604,9 +604,9 @@ def test_nodes_whose_inputs_changed_places_do_not_come_back_in_newer_opsets() ->
     assert means_the_same("BatchNormalization", 9, 15)
 
 
-def graph(op_type: str, **attributes: object) -> GraphProto:
+def graph(op_type: str) -> GraphProto:
     """A graph of one node."""
-    return helper.make_graph([node(op_type, "x", "y", **attributes)], "inside", [], [])
+    return helper.make_graph([node(op_type, "x", "y")], "inside", [], [])
 
 
 @pytest.mark.parametrize(
@@ -621,13 +621,13 @@ def graph(op_type: str, **attributes: object) -> GraphProto:
         (node("Relu", "x"), ("tensor(float8e5m2)",), True),
         (node("Scan", "x p q", body=graph("Relu"), num_scan_inputs=1), (), True),
         (node("Scan", "x p q", body=graph("Gelu"), num_scan_inputs=1), (), False),
-        (node("If", "x", then_branch=graph("Cast", to=TensorProto.INT4)), (), False),
     ],
 )
 def test_what_came_with_newer_opsets_is_told(
     written: NodeProto, types: tuple[str, ...], is_old: bool
 ) -> None:
-    assert is_one_of(written, 18, 21, {"tensor(float)", *types}) is is_old
+    every = {"tensor(float)", *types}
+    assert is_one_of(written, 18, 21, lambda name: every) is is_old
 
 
 @pytest.mark.deep

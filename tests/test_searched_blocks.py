@@ -1,4 +1,4 @@
-"""Places of the best element of long rows are those that the interpreter finds."""
+"""Places of the best element of rows are those that the interpreter finds."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def _rows(dtype: DType, length: int, seed: int) -> Array:
 @pytest.mark.parametrize("is_last", [False, True])
 @pytest.mark.parametrize("function", ["max", "min"])
 @pytest.mark.parametrize("dtype", _KINDS)
-def test_the_first_or_last_best_element_of_a_long_row_is_found(
+def test_the_first_or_last_best_element_of_a_row_is_found(
     dtype: DType, function: str, is_last: bool
 ) -> None:
     build, values, results = Builder(), {}, {}
-    for length in (BLOCK, BLOCK + 1, 3 * BLOCK + 17):
+    for length in (1, 2, 7, 16, 17, 40, BLOCK, BLOCK + 1, 3 * BLOCK + 17):
         name = f"x{length}"
         values[name] = _rows(dtype, length, length)
         x = build.input(name, dtype, values[name].shape)

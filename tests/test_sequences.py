@@ -3,6 +3,7 @@ has a name of its own."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 import satura
 from satura.rewrite.errors import CallError, ModelError, SaturaError, UnsupportedError
 from satura.rewrite.onnx.load import load
+from tests.command_line import cli
 from tests.onnx_models import F32, I64, agrees_with_onnxruntime, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
 
@@ -163,6 +165,38 @@ def test_sequences_and_optionals_are_inputs_and_outputs() -> None:
     np.testing.assert_array_equal(whole.run({"s[0]": a})["y[0]"], 2 * a)
     program = load(mapped(), {"s": np.array([2]), "o": np.array([-1])})
     assert [program.nodes[index].input_name for index in program.inputs] == ["s[0]"]
+
+
+def test_tensors_of_a_sequence_may_be_given_by_name() -> None:
+    compiled = satura.compile(mapped(), threads=1)
+    a, b = random_input(2, 3), random_input(4, seed=1)
+    found = compiled.run({"s[0]": a, "s[1]": b, "o": None})
+    np.testing.assert_array_equal(found["y[1]"], 2 * b)
+    found = compiled.run({"s": [], "o[0]": b})
+    assert found["n"] == 1
+    with pytest.raises(CallError, match="input 's', which decides shapes, is missing"):
+        compiled.run({"s[1]": b, "o": None})
+
+
+@pytest.mark.parametrize(("sizes", "rows"), [((), 32), (("--size=s_0=3",), 48)])
+def test_the_command_draws_sequences_and_reads_them(
+    sizes: tuple[str, ...], rows: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = """<ir_version: 8, opset_import: ["": 18]> g (seq(float[a, 4]) s) => (float[n, 4] y)
+        { y = ConcatFromSequence<axis=0>(s) }"""
+    onnx.save(onnx.parser.parse_model(text), path := tmp_path / "rows.onnx")
+    given, written = tmp_path / "s.npz", tmp_path / "written.onnx"
+    np.savez(given, allow_pickle=False, **{"s[0]": random_input(2, 4), "s[1]": random_input(3, 4)})
+    for options, count in ((sizes, rows), (("--inputs", given), 5)):
+        assert cli("run", path, "--threads=1", "--json", *options) == 0
+        assert json.loads(capsys.readouterr().out)["y"]["shape"] == [count, 4]
+    assert cli("run", path, "--threads=1", "--size=s_0=0") == 2
+    assert "--inputs FILE.npz, which names its tensors s[0], s[1], …" in capsys.readouterr().err
+    assert cli("optimize", path, written) == 1
+    assert "; give them, as in --value s=2,2 for two tensors" in capsys.readouterr().err
+    assert cli("optimize", path, written, "--value=s=2,2") == 0
+    with np.load(given) as arrays:
+        assert satura.interpret(written, dict(arrays))["y"].shape == (5, 4)
 
 
 def test_a_saved_program_has_sequences_as_inputs(tmp_path: Path) -> None:

@@ -231,6 +231,41 @@ def test_errors_are_one_line(model: Path, tmp_path: Path, shown: Shown) -> None:
     assert "neither an ONNX file" in shown.error(tmp_path / "missing.onnx")
 
 
+@pytest.fixture
+def places(tmp_path: Path) -> Path:
+    """A model that runs in two parts, with NonZero between them."""
+    nodes = [node("Relu", "x", "r"), node("NonZero", "r", "i"), node("Abs", "i", "y")]
+    onnx.save(make_model(nodes, {"x": ["n"]}), path := tmp_path / "places.onnx")
+    return path
+
+
+@pytest.mark.parametrize("stage", deep_but(["program", "schedule"], STAGES))
+def test_each_part_of_a_model_is_shown(
+    stage: str, places: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runs("show", capsys)
+    code, out, err = run(places, "--stage", stage)
+    assert code == 0 and "the extent of axis 1 depends on data" in err
+    heads = ["# part 1 of 2", "# then NonZero 'i' runs in Python", "# part 2 of 2"]
+    assert [line for line in out.splitlines() if line.startswith("#")] == heads
+    code, out, err = run(places, "--stage", stage, "--json")
+    first, second = json.loads(out)["parts"]
+    assert [*first["outputs"], *second["outputs"]] == ["r", "y"]
+    assert (first["hosts"], second["hosts"]) == (["NonZero 'i'"], [])
+    assert first[STAGES[stage]] and second[STAGES[stage]]
+    code, _, err = run(places, "--stage", stage, "--node", "0")
+    assert code == 2 and "--node is for one program, and" in err and "runs in 2 parts" in err
+
+
+@pytest.mark.parametrize("command", ["explain", "experiment"])
+def test_commands_for_one_program_refuse_parts_in_a_sentence(
+    command: str, places: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = runs(command, capsys)(places)
+    assert code == 1 and len(err.partition("; in the trials")[0].split()) < 30
+    assert "depends on data; satura.compile and `satura run` run such a model in parts" in err
+
+
 def test_kernels_are_shown_at_a_level_of_sharing(twins: Path, shown: Shown) -> None:
     counts = [
         len(shown.json(twins, "--stage", "kernels", "--executables", level)["kernels"])

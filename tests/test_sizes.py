@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from onnx import ModelProto
 
 import satura
+from satura.experiments import CostModel, Features
 from satura.pipeline.inputs import parse_sizes, random_inputs, random_inputs_of
 from satura.pipeline.sizes import parse_dims, typical_sizes
 from satura.rewrite.errors import CallError
@@ -18,6 +20,7 @@ from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
+from tests.command_line import cli
 from tests.onnx_models import Inputs, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
 
@@ -39,12 +42,61 @@ def test_a_size_that_others_decide_may_be_given_where_it_is_theirs() -> None:
     model = make_model(joined, {"x": ["past"], "bias": ["total"]})
     program = satura.load(model)
     assert program.symbols == {"past"}
-    found = random_inputs_of(model, program.input_types, {"total": 14, "past": 7})
+    found, full = random_inputs_of(model, program.input_types, {"total": 14, "past": 7})
     assert {name: each.shape for name, each in found.items()} == {"x": (7,), "bias": (14,)}
-    with pytest.raises(CallError, match=r"inputs take total = .*past.*, here 14 and not 8; arrays"):
-        random_inputs_of(model, program.input_types, {"total": 8, "past": 7})
+    assert full == {"past": 7}
+    found, _ = random_inputs_of(model, program.input_types, {"total": 8, "past": 7})
+    with pytest.raises(CallError, match=r"'bias': axis 0 must be .*past.*, which is 14 .*, not 8"):
+        satura.compile(model, threads=1).run(found)
     with pytest.raises(CallError, match="there is no size 'n' in the model; its sizes are"):
         random_inputs_of(model, program.input_types, {"n": 8})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "extents"),
+    [
+        ({}, (16, 16)), ({"n": 3}, (3, 3)), ({"m": 3}, (3, 3)), ({"n": 3, "m": 3}, (3, 3)),
+        ({"n": 3, "m": 1}, (3, 1)), ({"n": 1, "m": 3}, (1, 3)),
+    ],
+)  # fmt: skip
+def test_sizes_that_the_usual_program_excludes_run_on_the_command_line(
+    sizes: dict[str, int], extents: tuple[int, int], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    model = make_model([node("Add", "a b", "y")], {"a": ["n"], "b": ["m"]})
+    found, _ = random_inputs_of(model, satura.load(model).input_types, sizes)
+    assert (found["a"].size, found["b"].size) == extents
+    onnx.save(model, path := tmp_path / "two.onnx")
+    given = (f"--size={name}={size}" for name, size in sizes.items())
+    assert cli("run", path, "--threads=1", "--json", *given) == 0
+    assert json.loads(capsys.readouterr().out)["y"]["shape"] == [max(extents)]
+
+
+def test_a_number_that_sizes_decide_is_no_fixed_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    split = [node("SplitToSequence", "x", "s", axis=0)]
+    model = make_model([*split, node("ConcatFromSequence", "s", "y", axis=1)], {"x": ["n", 4]})
+    onnx.save(model, path := tmp_path / "split.onnx")
+    assert cli("run", path, "--threads=1", "--size=n=2", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["y"]["shape"] == [1, 8]
+
+
+def test_a_program_for_a_file_is_chosen_at_typical_sizes() -> None:
+    model = make_model([node("Relu", "x", "r"), node("Exp", "r", "y")], {"x": ["n", 64]})
+    most: dict[int, float] = {}
+
+    class Bytes(CostModel):
+        def seconds(self, features: Features) -> float:
+            moved = features.near + features.far
+            most[rows] = max(most.get(rows, 0.0), moved)
+            return moved / 1e9
+
+    for rows in (1, 4096):
+        assert satura.optimize(model, dims={"n": rows}, cost=Bytes())
+    assert most[4096] > 1000 * most[1] > 0
+    with pytest.raises(CallError, match="there is no size 'm' in the model; its sizes are"):
+        satura.optimize(model, dims={"m": 1})
 
 
 def test_a_size_of_a_model_without_sizes_is_said_to_be_fixed() -> None:

@@ -289,8 +289,10 @@ def test_an_op_is_a_function(what: object) -> None:
 
 
 def test_the_decorator_needs_its_parentheses() -> None:
-    with pytest.raises(OpError, match=r"write @op\(…\)"):
+    with pytest.raises(OpError, match=r"^op '_one' \(.*test_user_ops.py:\d+\): write @op\(…\)"):
         op(_one)  # type: ignore[arg-type]
+    with pytest.raises(OpError, match=r"^.*test_user_ops.py:\d+: the kind of an op is .*'x \+ 1'"):
+        op("x + 1")  # type: ignore[arg-type]
 
 
 def test_a_reference_that_errs_is_named_at_the_call(ops: UserOps) -> None:

@@ -10,6 +10,7 @@ import onnx
 import pytest
 
 import satura
+from satura.rewrite.errors import CallError
 from tests.command_line import cli
 from tests.onnx_models import Typed, make_model, node
 
@@ -48,7 +49,7 @@ def test_a_value_takes_the_place_of_a_default(
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ((), "give its value when you load the model (--value on the command line)"),
+        ((), "give it by --value NAME=VALUE"),
         (("axes",), "a value is written NAME=NUMBERS or NAME=FILE.npy"),
         (("axes=one",), "got 'one'"),
         (("axes=0.5",), "float64 is not int64"),
@@ -64,6 +65,18 @@ def test_values_that_are_none(
     options = [text for value in values for text in ("--value", value)]
     assert cli("show", sums, "--stage", "program", *options) == (2 if values else 1)
     assert message in capsys.readouterr().err
+
+
+def test_advice_is_in_the_words_of_the_caller(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = make_model([node("Reshape", "x shape")], {"x": ("n", "m"), "shape": Typed([2])})
+    onnx.save(model, path := tmp_path / "reshape.onnx")
+    reason = r"of them: ask for_values\(\{...\}\), or load\(model, values=\{...\}\)$"
+    with pytest.raises(CallError, match=reason):
+        print(satura.compile(model, threads=1).statistics)
+    assert cli("stats", path) == 2
+    assert capsys.readouterr().err.endswith("of them: give --value shape=...\n")
 
 
 def test_values_that_were_drawn_are_said_to_be(

@@ -90,7 +90,9 @@ def test_the_command_explains_a_rule_of_the_book(model: Path, run: Run) -> None:
             "default",
             "is a family; ask for one of its rules: transpose_past_unary",
         ),
-        ("pad_into_convs", "none", "there is no rule 'pad_into_convs'; `satura rules` lists those"),
+        ("pad_into_convs", "none", "no rule 'pad_into_convs'; did you mean 'pad_into_conv'?"),
+        ("transpose_pas", "default", "no rule 'transpose_pas'; did you mean 'transpose_past'?"),
+        ("nope", "default", "there is no rule 'nope'; `satura rules` lists those of the rule bo"),
     ],
 )
 def test_a_rule_that_is_not_in_the_set_is_told_from_none(

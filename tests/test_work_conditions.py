@@ -105,17 +105,6 @@ def widened_pair(first: tuple[int, ...], second: tuple[int, ...]) -> Made:
     return make
 
 
-def scaled_sum(first: tuple[int, int], second: tuple[int, int]) -> Made:
-    def make(build: Builder) -> int:
-        a, b = (
-            build.broadcast(build.constant(np.full(shape, 2, np.float32)), (2, 3))
-            for shape in (first, second)
-        )
-        return build.binary("mul", build.binary("add", tensor(build, "x", 2, 3), a), b)
-
-    return make
-
-
 def negated(inner: Callable[[Builder, int], int], *shape: int) -> Made:
     return lambda b: b.unary("neg", inner(b, tensor(b, "x", *shape)))
 
@@ -219,7 +208,6 @@ CONDITIONS: list[tuple[str, Made, Made]] = [
         widened_pair((1, 1, 1), (4, 1, 1)),
         widened_pair((4, 1, 1), (4, 1, 1)),
     ),
-    ("scale_sum_with_unlike_constant", scaled_sum((1, 3), (1, 1)), scaled_sum((1, 3), (1, 3))),
     ("transpose_into_dequantised", dequantised(DType.I8), dequantised(DType.I32)),
     ("transpose_into_widened", widened_constant(DType.I8), widened_constant(DType.I32)),
     ("transpose_into_centred", centred(DType.U8), centred(DType.I32)),

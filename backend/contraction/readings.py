@@ -35,8 +35,8 @@ _SIGN = 128  # added to an i8 it gives a u8
 class Reading:
     """How both operands are read.
 
-    `weights` are all elements of a constant right operand. Rows are read `shift` too large, and
-    positions outside as `fill`.
+    `weights` are all elements of a constant right operand. Row values are read with `shift`
+    added; padding reads as `fill`.
     """
 
     left: View

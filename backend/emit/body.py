@@ -67,6 +67,9 @@ class Block:
         return (self.setup, self.row, self.middle, self.inner)[level]
 
 
+_LEAST = "(-9223372036854775807 - 1)"  # of i64
+
+
 class BodyText:
     """Writes the values of one nest.
 
@@ -76,16 +79,19 @@ class BodyText:
     text sets start with `prefix`. Strides of the middle and inner loops that are in `literals`
     stand in the text, so that LLVM knows them. `page` names the address of as many elements as the
     inner loop can read, of zeros or of a scalar's value: masked reads go there instead of asking
-    the mask for every element.
+    the mask for every element. With `is_told_last` the inner loop keeps indices that are outside,
+    and the lines `last` tell of them: a loop that stores them itself has no vectors.
     """
 
     def __init__(
         self, nest: Nest, outer: Sequence[str], middle: Sequence[str], inner: str,
         arguments: Arguments, start: str | None = None, reduced_level: Level = Level.ROW,
         prefix: str = "", page: Callable[[int | None], str] | None = None,
-        literals: Container[int] = (),
+        literals: Container[int] = (), is_told_last: bool = False,
     ) -> None:  # fmt: skip
         self.prefix = prefix
+        self.is_told_last = is_told_last
+        self.last: list[str] = []
         self.nest = nest
         self.outer, self.middle, self.inner = tuple(outer), tuple(middle), inner
         self.arguments = arguments
@@ -139,14 +145,28 @@ class BodyText:
             lines = block.lines(level)
             lines.append(f"{name} = {text}")
             if self.nest.values[index].op == "report":
-                _, length, found = (names[at] for at in self.nest.values[index].operands)
-                report = report_text(self._status_name(), 1, length, found)
-                lines += [f"if not {name}:", *indent(1, report)]
+                lines += self._report(index, name, names)
             names[index] = name
             if level <= Level.ROW:
                 self.names[index] = name
         self.setup += block.setup
         return block
+
+    def _report(self, index: int, valid: str, names: Mapping[int, str]) -> list[str]:
+        """Lines that tell of an index outside of its extent, or keep the largest to tell of it."""
+        _, length, found = (names[at] for at in self.nest.values[index].operands)
+        if not (self.is_told_last and self.levels[index] is Level.INNER):
+            report = report_text(self._status_name(), 1, length, found)
+            return [f"if not {valid}:", *indent(1, report)]
+        kept = f"{self.prefix}outside{index}"
+        start = f"{kept} = {_LEAST}"
+        if start not in self.setup:
+            self.setup.append(start)
+            report = report_text(self._status_name(), 1, length, f"{kept} - {length} - {_LEAST}")
+            self.last += [f"if {kept} != {_LEAST}:", *indent(1, report)]
+        # Counted so, the least number is none of those outside, and their order stays.
+        outside = f"choose({valid}, {_LEAST}, {found} + {length} + {_LEAST})"
+        return [f"{kept} = max({kept}, {outside})"]
 
     def store(self, block: Block) -> Block:
         """`block`, which computes the nest's result, and the store of it."""

@@ -1,7 +1,7 @@
 """Convolutions along the contiguous axis, of one channel per group: planes with weights.
 
 Rows come to scratch as those of a pool do. A microkernel sums the taps of several rows at a time,
-in whole vectors; what these have too much is overwritten by the next row. So the sums of a block
+in whole vectors; excess elements at the end are overwritten by the next row. So the sums of a block
 lie side by side, and where the results do too they are finished as one long row.
 """
 
@@ -38,7 +38,7 @@ class ConvolvedWriter(PlaneWriter):
 
     @property
     def rows(self) -> int:
-        """How many rows of results the microkernel sums at a time: those that waste little."""
+        """How many rows of results the microkernel sums at a time: a number that wastes little."""
         slower = _SLOWER_OF_WIDEST if host_target().vector_bytes == 64 else _SLOWER
         results = where_large(self.high.results)  # what is best for each number makes no class
         return min(slower, key=lambda rows: -(-results // rows) * rows * slower[rows])

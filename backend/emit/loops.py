@@ -139,7 +139,10 @@ def _piece(form: Canonical) -> Piece:
     size = nest.dtype.itemsize
     run = prod(nest.extents[form.outer : form.outer + form.middle])
     literals = range(size, LONGEST_RUN * size + 1) if form.middle else ()
-    body = BodyText(nest, outer, ("j",) * form.middle, "i", arguments, start, literals=literals)
+    body = BodyText(
+        nest, outer, ("j",) * form.middle, "i", arguments, start, literals=literals,
+        is_told_last=True,
+    )  # fmt: skip
     row: list[str] = []
     inside: list[str] = []
     for place in range(run):
@@ -158,4 +161,4 @@ def _piece(form: Canonical) -> Piece:
             f"total = {' * '.join(extents)}", *share("total"), *body.setup,
             *start_odometer(outer, extents, "lo"), "for row in range(hi - lo):", *indent(1, each),
         ]  # fmt: skip
-    return Piece([*arguments.lines(), *work], arguments.numbers)
+    return Piece([*arguments.lines(), *work, *body.last], arguments.numbers)

@@ -19,7 +19,7 @@ from satura.backend.emit.kept_values import KeptValues
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import cost, has_key, identity_text, reads_loops
 from satura.backend.emit.row_groups import GROUP, SHORT_ROW, group_lines, vector_lines
-from satura.backend.emit.searched_blocks import BLOCK, search_lines
+from satura.backend.emit.searched_blocks import search_lines
 from satura.backend.emit.text import indent
 from satura.backend.lower.body import DEAR, Argument, Pointer, Reduction, needed_values
 from satura.backend.lower.canonical import Canonical
@@ -66,6 +66,7 @@ class _Rows:
         self.body = BodyText(
             self.nest, self.outer[: form.outer], self.middle, "i", self.arguments,
             "start" if self.column else None, Level.INNER if self.column else Level.ROW,
+            is_told_last=True,
         )  # fmt: skip
         self.lanes = host_target().lanes
         plain = not (self.column or self.middle or self.nest.clips)
@@ -110,6 +111,7 @@ class _Rows:
         else:
             step = step_odometer(self.outer, self.extents)
             lines += ["for row in range(hi - lo):", *indent(1, [*row, *step])]
+        lines += self.body.last
         few = self.grouped or self.length < SIDE_BY_SIDE * self.lanes
         short = not self.column and few
         numbers: tuple[Argument, ...] = tuple(self.arguments.numbers)
@@ -273,9 +275,10 @@ class _Rows:
         return self.nest.flops(moving) >= DEAR
 
     def _is_searched(self, reductions: Sequence[Reduction]) -> bool:
-        """Whether a pass finds nothing but places, in long rows."""
-        long = not (self.column or self.middle or self.clips) and self.length >= BLOCK
-        return long and all(each.position is not None for each in reductions)
+        """Whether a pass finds nothing but places, along rows."""
+        if self.column or self.middle or self.clips:
+            return False
+        return all(each.position is not None for each in reductions)
 
     def _last_pass(self) -> list[str]:
         before = self._start_pass()

@@ -2,10 +2,10 @@
 
     acc[m, n] += Σ over taps t and words k of  (rows[t, m] + hops[t])[order[k]] · panel[k, n]
 
-Such a sum of two may saturate. Therefore the words of a panel are sorted, tap by tap: first couples
-of words of which even the sums of four products fit an i16 whatever the rows are, then words whose
-pairs fit, then all others as two lines of i16 each, of the even and of the odd octets; the rows'
-are parted in registers. A panel begins with a line of what sums start from, and a table: per tap
+Such a sum of two may saturate. Therefore the words of a panel are sorted, tap by tap. First come
+pairs of words for which any sum of four products fits an i16, whatever the row values; then words
+whose pairwise sums fit; last, words split into even and odd octets, a line of i16 each. Row words
+are split in registers. A panel begins with a line of what sums start from, and a table: per tap
 the numbers of couples, of words that fit and of others, then where each word stands in a row.
 """
 

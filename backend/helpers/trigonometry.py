@@ -88,7 +88,7 @@ def _quarter_turns(builder: ir.IRBuilder, x: ir.Value) -> tuple[ir.Value, _Turne
 
 
 def _near(builder: ir.IRBuilder, size: ir.Value) -> _Turned:
-    """Of numbers below `_LARGE`, or NaN."""
+    """Quarter turns for |x| < `_LARGE`; NaN stays NaN."""
     shifted = muladd(builder, size, f32(0.636619772), f32(_ROUNDER))
     n = builder.fsub(shifted, f32(_ROUNDER))
     rest = size

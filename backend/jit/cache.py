@@ -119,6 +119,8 @@ class Cache:
             with atomic_file(self._path(key), _PRIVATE, syncs=False) as file:
                 write(file)
             self._evict_when_due(size)
+        except IsADirectoryError:
+            _warn_once(f"{self._path(key)} is a folder: remove it, as its entry is not kept")
         except OSError as error:
             self._warn_of_loss(error)
 

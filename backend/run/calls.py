@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 REFUSALS = (ProgramError, ModelError, UnsupportedError)
 """What making the program for a call may raise."""
+_HOW_TO_CALL = (
+    "a call takes arrays by position or by keyword; `run` takes a dict or a list of them, as in"
+    " compiled.run({'x': x})"
+)
 
 
 def refused(error: Exception) -> CallError:
@@ -151,7 +155,13 @@ class Runnable:
         """
         out = None if "out" in self.inputs else named.pop("out", None)
         room = cast("Mapping[str, Array] | None", out)  # `run` looks
-        arrays = list(self.run(self._mixed(arguments, named), out=room).values())  # in their order
+        try:
+            found = self.run(self._mixed(arguments, named), out=room)
+        except CallError as error:
+            if self._has_collected(arguments):
+                error.args = (f"{error}; {_HOW_TO_CALL}",)
+            raise
+        arrays = list(found.values())  # in their order
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     def prepare(self, sizes: Mapping[str, int] | Iterable[Mapping[str, int]]) -> None:
@@ -189,6 +199,15 @@ class Runnable:
         raise CallError(
             f"a {kind} cannot be pickled or copied: compiled.save(path), and satura.open(path) in"
             f" the other process; threads can share one {kind}"
+        )
+
+    def _has_collected(self, arguments: Sequence[object]) -> bool:
+        """Whether a dict or a list of arrays is given for an input that is one array."""
+        return any(
+            isinstance(given, Mapping)
+            or (isinstance(given, list | tuple) and any(hasattr(x, "shape") for x in given))
+            for given, type_ in zip(arguments, self.inputs.values(), strict=False)
+            if not isinstance(type_, SequenceType)
         )
 
     def _mixed(

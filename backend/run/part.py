@@ -27,7 +27,7 @@ from satura.backend.run.bound import Bound
 from satura.backend.run.recent import Recent
 from satura.backend.run.signatures import Signatures, Sizes, Values, values_of
 from satura.backend.run.workspace import Workspaces
-from satura.rewrite.errors import CallError, ProgramError, RefusedSizesError
+from satura.rewrite.errors import CallError, ProgramError, RefusedSizesError, advice
 from satura.rewrite.program.arguments import sizes_of
 from satura.rewrite.system.forks import renew_after_fork
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
@@ -197,10 +197,13 @@ class Part:
         """The one program. Raises CallError where there is one for each value of an input."""
         if self._only is None:
             names = ", ".join(self.deciding)
+            what = advice(
+                "ask for_values({...}), or load(model, values={...})",
+                f"give --value {self.deciding[0]}=...",
+            )
             raise CallError(
                 f"the values of {names} decide shapes, so there is a program only for values of"
-                " them: ask for_values({...}), or load(model, values={...}), or give"
-                f" --value {self.deciding[0]}=... on the command line"
+                f" them: {what}"
             )
         return self._only
 

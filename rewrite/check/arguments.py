@@ -46,12 +46,12 @@ def are_far(values: Sequence[Array]) -> bool:
 def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, Array]:
     """A random value for every input of a program without symbols; indices lie in range.
 
-    Where it has an output `left`, the range is that of the left side. Now and then inputs that are
-    all `moderate` floats are huge, or tiny, of one magnitude; many of others are zeros of either
-    sign, infinite or NaN. Values of the draw at an "edge" are moderate but for one, those that are
-    "alike" are all the largest of their type, and floats that are "unlike" have many magnitudes.
-    Where they are to be "every" value, inputs of 8 and 16 bits have all of theirs; where they are
-    "filled", an argument has one element everywhere.
+    If the program has an output `left`, the range is that of the left side. Now and then inputs
+    that are all `moderate` floats become huge, or tiny, by one magnitude; other inputs often hold
+    zeros of either sign, infinities or NaN. `draw.values` asks for special arguments: "edge" for
+    one special value among moderate ones, "alike" for nothing but the largest value of the type,
+    "unlike" for floats of many magnitudes, "every" for all values of 8 and 16 bits, and "filled"
+    for one element everywhere.
     """
     moderate = moderate or draw.values == "edge"
     sides = dict(program.outputs)
@@ -148,7 +148,7 @@ def with_specials(arguments: dict[str, Array], draw: Draw, are_few: bool) -> dic
 def _with_special_at_edge(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
     """The arguments, but for a NaN or an infinity in one: first or last along an axis.
 
-    Half the time what lies beside it along other axes is the same.
+    Half the time its neighbours along the other axes are set to the same value.
     """
     floats = [name for name, a in arguments.items() if DType.of(a.dtype).is_float and a.size]
     if not floats:
@@ -190,7 +190,7 @@ def _filled(array: Array, element: np.generic | None) -> Array:
 
 
 def _with_every_value(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
-    """The arguments, of which those of 8 and 16 bits have every value, where they are large enough.
+    """The arguments, where large enough arrays of 8 and 16 bits hold every value of their type.
 
     The first one has each value many times in a row: with the second one it has all pairs, if
     there is room. Others are in random order.
@@ -267,8 +267,8 @@ def _in_tenths(array: Array, draw: Draw) -> Array:
 
 
 def _close_to_each_other(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
-    """The arguments, where floats of one are a few steps from those of an earlier one of as many
-    elements: a difference of two is as small as their roundings."""
+    """The arguments, where floats lie a few steps from those of an earlier argument of equal size:
+    their differences are as small as their roundings."""
     close: dict[tuple[np.dtype[np.generic], int], Array] = {}
     found = dict(arguments)
     for name, array in arguments.items():

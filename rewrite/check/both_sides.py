@@ -68,6 +68,7 @@ class Failure:
     arguments: Mapping[str, Array]
     instance: Instance | None
     is_computed: bool = True  # all that the program has
+    is_raised: bool = False  # by a function of the rule, so that nothing is known of the law
 
     @property
     def has_right(self) -> bool:
@@ -90,7 +91,10 @@ def examine(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
         stable = content(first) == content(second)
     except Refuse:
         return _failure_if_changed(instance, before)
-    except (RuleError, TypeError) as error:  # TypeError: the answer is made of what is not a value
+    except RuleError as error:
+        failure = right_side_failure(instance, str(error))
+        return failure and replace(failure, is_raised=True)
+    except TypeError as error:  # the answer is made of what is not a value
         return right_side_failure(instance, str(error))
     if not stable:
         shown = [", ".join(map(str, answer)) for answer in (first, second)]

@@ -7,11 +7,7 @@ from dataclasses import replace
 
 from satura.rewrite.check.both_sides import Failure, elements_where_unlike
 from satura.rewrite.check.compare import node_values
-from satura.rewrite.check.no_right_side import (
-    RefusedOp,
-    failing_function_lines,
-    refused_op,
-)
+from satura.rewrite.check.no_right_side import RefusedOp, refused_op
 from satura.rewrite.check.report import Counterexample
 from satura.rewrite.language.dsl import Direction, Rule
 from satura.rewrite.language.terms import Known
@@ -55,7 +51,7 @@ def counterexample(failure: Failure, rule: Rule) -> Counterexample:
             [
                 *_declarations(program, rule),
                 _program_text(program, failure, arguments),
-                *_lines_without_right(refused, whole, failure, rule),
+                *_lines_without_right(refused, whole, failure),
             ]
         ),
     )
@@ -133,17 +129,14 @@ def _program_text(program: Program, failure: Failure, arguments: Mapping[str, Ar
 
 
 def _lines_without_right(
-    refused: RefusedOp | None, program: Program, failure: Failure, rule: Rule
+    refused: RefusedOp | None, program: Program, failure: Failure
 ) -> list[str]:
     """Lines that show why there is no right side, or at least say it; none where there is one."""
     if failure.has_right:
         return []
     if refused is not None:
         return refused.lines(program)
-    lines = []
-    if failure.instance is not None:
-        lines = failing_function_lines(failure.instance, rule, failure.reason)
-    return lines or [f'print("right", {failure.reason!r})']
+    return [f'print("right", {failure.reason!r})']
 
 
 def _one_after_the_other(program: Program) -> list[str]:

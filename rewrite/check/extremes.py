@@ -81,7 +81,7 @@ def of_high_rank(direction: Direction, seed: int, scale: int) -> Iterator[Instan
 
 
 def of_equal_extents(direction: Direction, seed: int, draws: int) -> Iterator[Instance]:
-    """Matches that axes may change places in without a change of the shape, and some of no ints."""
+    """Matches with equal extents, so that swapping axes keeps the shape; some without integers."""
     random = Random(seed)
     for _ in range(draws):
         rank, extents = random.choice(SQUARE_RANKS), random.choice(SQUARE_EXTENTS)
@@ -98,9 +98,9 @@ def of_large_extents(
     *,
     longest: bool = False,
 ) -> Iterator[Instance]:
-    """Matches whose positions or sums a small dtype has no room for, and some others as large.
+    """Matches whose positions or sums overflow a small dtype, and some others as large.
 
-    The `longest` have no floats, and no room in a float or a u16 either.
+    The `longest` are not of floats alone; they overflow a u16 and the integers of a float, too.
     """
     random = Random(seed)
     ranks = (2,) if ops_of(direction) & {"matmul", "conv"} else (1, 2)

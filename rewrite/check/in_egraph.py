@@ -39,7 +39,7 @@ def examine_saturated(rule: Rule, instances: Sequence[Instance], draw: Draw) -> 
         saturation = saturate(program, RuleSet(rule), LIMITS)
     except RuleError as error:
         culprit = _culprit(rule, kept, draw).concrete(sizes)
-        return Failure(culprit, str(error), sizes, zeros(culprit), None)
+        return Failure(culprit, str(error), sizes, zeros(culprit), None, is_raised=True)
     apart = _first_unmerged(program, saturation, kept)
     if apart is not None and saturation.report.stopped != "nodes":
         reason = "the rule does not fire in the e-graph, where it should"

@@ -141,7 +141,7 @@ NO_WISH = Wish()  # ranks from 0 to 4
 
 
 def like(instance: Instance, random: Random, extents: tuple[Dim, ...] = ()) -> Wish:
-    """What keeps to the rank, most attributes and often the dtypes of `instance`, to vary others.
+    """A wish that keeps the rank, most attributes and often the dtypes of `instance`.
 
     The shape of its left side stays now and then, where no `extents` are to be drawn.
     """

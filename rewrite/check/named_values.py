@@ -50,7 +50,7 @@ def near_extents(named: Iterable[Number]) -> tuple[int, ...]:
 
 
 def large_extents(named: Iterable[Number]) -> tuple[int, ...]:
-    """Those of such numbers, and what comes next, that are too large to be drawn often."""
+    """Such numbers and their successors, where they are too large to be drawn often."""
     large = [n for n in _whole(named) if MOST_NAMED <= n <= MOST_LARGE]
     return tuple(each for n in large for each in (n, n + 1))
 

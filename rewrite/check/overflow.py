@@ -106,7 +106,7 @@ def _is_number(array: Array) -> Mask:
 
 
 def _has_no_pole(node: Node, operands: Sequence[Array]) -> Mask:
-    """Where a node is no scalar function of a number at which some have poles."""
+    """Where no operand of an elementwise node is a pole of some function; else everywhere."""
     if node.op.kind is not Kind.ELEMENTWISE:
         return np.asarray(True)
     return _of_all(node, operands, lambda array: ~np.isin(array, POLES))

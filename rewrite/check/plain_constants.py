@@ -1,4 +1,4 @@
-"""Constants of one number, or of a simple pattern: what a condition on all elements asks for.
+"""Constants with one number or a simple pattern: they meet conditions on all elements.
 
 Most constants that are drawn meet such a condition only where they are empty, and it says nothing.
 """

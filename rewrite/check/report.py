@@ -66,7 +66,7 @@ class RuleReport:
     - tested: it passed the property test;
     - vacuous: nothing spoke against it, but it fires too rarely, or a condition never changes;
     - refuted: it is wrong, see `counterexample`;
-    - failed: its check did not come to an end.
+    - failed: its check did not come to an end, as where a function of the rule raises.
 
     `proof` says what is proved, or why nothing is, `proved` at which ranks, and `hint` what may be
     meant instead.

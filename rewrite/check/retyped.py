@@ -58,7 +58,7 @@ def of_every_dtype(
 
 
 def _elements(type_: TensorType) -> int:
-    """How many it has; none where that is open."""
+    """The number of its elements; 0 if that is open."""
     return type_.size if isinstance(type_.size, int) else 0
 
 

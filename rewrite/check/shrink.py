@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from random import Random
 
 import numpy as np
@@ -132,19 +133,20 @@ class _Search:
         floats = any(type_.dtype.is_float for type_ in drawn.types.values())
         tries = SPECIALS * 4 if drawn.weight <= TINY else SPECIALS if floats else SPECIALS[:2]
         self.left -= AT_SIZES if drawn.symbols else 1
-        for filling in self.fillings:
-            draw = Draw(Random(0))
-            draw.values, draw.filled = "filled", filling
+        special = (Draw(Random(seed), specials=share) for seed, share in enumerate(tries))
+        for draw in chain(map(_filled, self.fillings), special):
             found = examine(drawn, self.exact, draw)
-            if found is not None:
-                self.best, self.instance = found, drawn
-                return True
-        for seed, share in enumerate(tries):
-            found = examine(drawn, self.exact, Draw(Random(seed), specials=share))
-            if found is not None:
+            if found is not None and found.is_raised == self.best.is_raised:
                 self.best, self.instance = found, drawn
                 return True
         return False
+
+
+def _filled(elements: dict[str, np.generic]) -> Draw:
+    """A draw of arrays of these elements."""
+    draw = Draw(Random(0))
+    draw.values, draw.filled = "filled", elements
+    return draw
 
 
 def _elements(failure: Failure) -> dict[str, np.generic]:

@@ -74,10 +74,10 @@ class Firings:
     def draw(self, random: Random, wanted: int, attempts: int) -> None:
         """Draw until there are `wanted` firings and every condition gave both answers.
 
-        Where a quarter of the `attempts` made hardly any fire, the others vary what fired or what
-        met most conditions, keep to one family of dtypes, are at high ranks, or prefer functions
-        and dtypes that the rule names; where few fire then, there are twice as many attempts, and
-        at last others of dtypes for which the conditions hold.
+        If a quarter of the `attempts` gave hardly any firings, later draws are varied: they
+        resemble what fired or met most conditions, use one family of dtypes or high ranks, or
+        prefer functions and dtypes that the rule names. If firings stay rare, twice as many
+        attempts are made, and at last dtypes are tried for which the conditions hold.
         """
         self._draw(random, wanted, attempts)
         if 3 * len(self.found) < wanted and RARELY * len(self.found) < self.matches:
@@ -113,7 +113,7 @@ class Firings:
             bare += is_bare * (len(self.found) - found)
 
     def _rare_wish(self, random: Random, number: int) -> Wish:
-        """What to keep to where little fires: of several wishes, the next one."""
+        """The next of several restrictions for draws, used when little fires."""
         rank = random.choice(RARE_RANKS)
         family = random.choice((FLOATING, WHOLE, (random.choice(COMPUTED),)))
         dtypes = (family, named_dtypes(self.direction), ())[number // 2 % 3]

@@ -274,6 +274,8 @@ def _refutation_report(
 ) -> RuleReport:
     if shrink:
         failure = smallest(failure, rule.exact)
+    if failure.is_raised:
+        return replace(report, verdict="failed", reason=failure.reason)
     shown = counterexample(failure, rule)
     types = [node.type for node in failure.program.nodes]
     dtypes = {*report.dtypes, *(type_.dtype.value for type_ in types)}

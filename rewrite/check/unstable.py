@@ -11,7 +11,7 @@ CALLS = 100
 
 
 def unstable_call(instance: Instance) -> str:
-    """What the first call says that answers now this, now that; empty where none was seen to."""
+    """A message about the first call that gave two different answers; empty if none did."""
     for expression in instance.direction.expressions:
         for call in _calls(expression):
             answers = dict.fromkeys(_answer(call, instance.bindings) for _ in range(CALLS))

@@ -51,7 +51,7 @@ _STEP = 2  # growth of the e-graph after which a program is extracted; its cube 
 _FAST = 1.15  # growth in a round; less, and the saturation may end soon
 _SMALL = 1_000  # e-nodes; an early end of a smaller e-graph saves nothing
 _LONG = 100  # rounds after which a program is extracted, however little grows in each
-_GAIN = 1e-4  # relative; what is cheaper by less was not worth the growth
+_GAIN = 2e-3  # relative; what is cheaper by less was not worth the growth
 
 
 class Extracted(Protocol):

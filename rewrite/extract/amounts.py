@@ -69,7 +69,7 @@ def _weight(function: Attribute) -> float:
 
 
 def row_work(classes: EClasses, node: ENode, axes: tuple[int, ...]) -> Work:
-    """What the rows of a reduction cost but for their elements."""
+    """The cost of the rows of a reduction, without that of their elements."""
     shape = _shape(classes.sized[node.operands[0]])
     rows = float(prod(size for axis, size in enumerate(shape) if axis not in axes))
     return (("row", rows),), rows

@@ -1,46 +1,61 @@
-"""Choice graphs that are made by hand: is what they say a graph?"""
+"""The parts of a choice graph, which may be made by hand: do they make a graph?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import chain
 from numbers import Real
+from typing import cast
 
 from satura.rewrite.errors import CallError, brief
-from satura.rewrite.extract.choice_graph import DEAREST, ChoiceGraph
 from satura.rewrite.program.arguments import as_number
 
+DEAREST = 1e250
+"""The most that a candidate may cost: those of a graph can be added up, and with repetitions."""
 
-def check_graph(graph: ChoiceGraph, name: str = "") -> None:
-    """Raise CallError for a choice graph with a part of another kind, classes outside, a candidate
-    without all of its parts, or costs that cannot be added up."""
-    called = f"the choice graph {name!r}" if name else "the choice graph"
-    homes, leaves, costs, goals = (
-        _listed(called, part, getattr(graph, part))
-        for part in ("homes", "leaves", "costs", "goals")
-    )
-    if not len(homes) == len(leaves) == len(costs):
+
+def check_parts(size: object, homes: object, leaves: object, costs: object, goals: object) -> None:
+    """Raise CallError for a part of another kind, classes outside, a candidate without all of its
+    parts, or costs that cannot be added up."""
+    computed, computing = _listed("homes", homes), _listed("leaves", leaves)
+    priced, wanted = _listed("costs", costs), _listed("goals", goals)
+    if not len(computed) == len(computing) == len(priced):
         raise CallError(
-            f"{called} has {len(homes)} homes, {len(leaves)} leaves and {len(costs)} costs: each"
-            " candidate has one of all"
+            f"the choice graph has {len(computed)} homes, {len(computing)} leaves and"
+            f" {len(priced)} costs: each candidate has one of all"
         )
-    size = as_number(graph.size)
-    if size is None:
-        raise CallError(f"{called} has the size {brief(graph.size)}, which is no number of classes")
-    for candidate, (home, own, cost) in enumerate(zip(homes, leaves, costs, strict=True)):
-        of = f"candidate {candidate} of {called}"
-        _check_classes(f"{of} computes", [home], size)
-        _check_classes(f"{of} reads", _listed(of, f"leaves[{candidate}]", own), size)
-        is_number = isinstance(cost, Real) and not isinstance(cost, bool)
-        # Types of `Real` say nothing of >=, which 0 <= asks, though all of its kinds have it.
-        if not is_number or not 0 <= cost <= DEAREST:  # type: ignore[operator]
-            raise CallError(f"{of} costs {brief(cost)}: costs are numbers from 0 to {DEAREST:g}")
-    _check_classes(f"{called} has the goal", goals, size)
+    count = as_number(size)
+    if count is None:
+        raise CallError(
+            f"the choice graph has the size {brief(size)}, which is no number of classes"
+        )
+    read = [_listed(f"leaves[{k}]", each) for k, each in enumerate(computing)]
+    if not _are_classes(chain(computed, wanted, chain.from_iterable(read)), count):
+        for candidate, (home, own) in enumerate(zip(computed, read, strict=True)):
+            _check_classes(f"candidate {candidate} of the choice graph computes", [home], count)
+            _check_classes(f"candidate {candidate} of the choice graph reads", own, count)
+        _check_classes("the choice graph has the goal", wanted, count)
+    for candidate, cost in enumerate(priced):
+        if not _is_cost(cost):
+            raise CallError(
+                f"candidate {candidate} of the choice graph costs {brief(cost)}: costs are numbers"
+                f" from 0 to {DEAREST:g}"
+            )
 
 
-def _listed(called: str, part: str, value: object) -> list[object]:
-    if not isinstance(value, Iterable):
-        raise CallError(f"{part} of {called} are a tuple, not {brief(value)}")
-    return list(value)
+def _listed(part: str, value: object) -> Collection[object]:
+    if not isinstance(value, Collection):
+        raise CallError(f"{part} of the choice graph are a tuple, not {brief(value)}")
+    return value
+
+
+def _are_classes(values: Iterable[object], size: int) -> bool:
+    """Whether all are Python's integers below `size`: most graphs are large, and such."""
+    found = list(values)
+    if not set(map(type, found)) <= {int}:
+        return False
+    numbers = cast("list[int]", found)
+    return min(numbers, default=0) >= 0 and max(numbers, default=-1) < size
 
 
 def _check_classes(which: str, classes: Iterable[object], size: int) -> None:
@@ -48,3 +63,10 @@ def _check_classes(which: str, classes: Iterable[object], size: int) -> None:
         number = as_number(each)
         if number is None or not 0 <= number < size:
             raise CallError(f"{which} {brief(each)}: classes are numbers below its size, {size}")
+
+
+def _is_cost(cost: object) -> bool:
+    if type(cost) is float:
+        return 0 <= cost <= DEAREST
+    # Types of `Real` say nothing of >=, which 0 <= asks, though all of its kinds have it.
+    return isinstance(cost, Real) and not isinstance(cost, bool) and 0 <= cost <= DEAREST  # type: ignore[operator]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-DEAREST = 1e250
-"""The most that a candidate may cost: those of a graph can be added up, and with repetitions."""
+from satura.rewrite.extract.checked import check_parts
+
 NOISE = 1e-9
 """The share of a cost below which a gain is noise of floating point."""
 
@@ -21,10 +21,11 @@ NOISE = 1e-9
 @dataclass(frozen=True)
 class ChoiceGraph:
     """Candidate k computes class `homes[k]` from the classes `leaves[k]`, at `costs[k]` >= 0, which
-    is at most `DEAREST`.
+    is at most `checked.DEAREST`.
 
     Classes are numbered below `size`. What is there from the beginning, as inputs are, is not
-    among the leaves. `goals` are the classes that have to be computed.
+    among the leaves. `goals` are the classes that have to be computed. Raises CallError for parts
+    that are no such graph.
     """
 
     size: int
@@ -32,6 +33,9 @@ class ChoiceGraph:
     leaves: tuple[tuple[int, ...], ...]
     costs: tuple[float, ...]
     goals: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_parts(self.size, self.homes, self.leaves, self.costs, self.goals)
 
     @cached_property
     def candidates(self) -> tuple[tuple[int, ...], ...]:
@@ -101,7 +105,8 @@ class ChoiceGraph:
 class Result:
     """What an extractor chose: a candidate for every class that is needed, and the cost of all.
 
-    No choice costs less than `bound`.
+    No choice costs less than `bound`. Trials compute the cost again from the part of the choice
+    that the goals need, so an extractor may choose for further classes and give any cost.
     """
 
     choice: Mapping[int, int]
@@ -115,4 +120,7 @@ class Result:
 
 
 Extractor: TypeAlias = Callable[[ChoiceGraph], Result]
-"""Chooses; raises ProgramError where a goal cannot be computed."""
+"""Chooses a candidate for at least every class that the goals need, see `Result`.
+
+Raises ProgramError where a goal cannot be computed.
+"""

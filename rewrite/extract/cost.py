@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Self, SupportsFloat
 
 from satura.rewrite.errors import CallError, brief
-from satura.rewrite.extract.choice_graph import DEAREST
+from satura.rewrite.extract.checked import DEAREST
 from satura.rewrite.extract.features import MEMORY, RATES, Amount, Features, copy_features
 
 REFERENCE_LANES = 16

@@ -153,8 +153,8 @@ class Enumeration:
                     heappush(waiting, depth[user])
 
     def _passes_on(self, found: Found) -> bool:
-        """Whether what is moved here, of a class in transit, is only moved on: it is better stored
-        where that ends, unless an anchor cannot store it there, or no fragment goes on so long."""
+        """Whether a class in transit only passes on what is moved here: it is better stored at the
+        end of the movement, unless an anchor cannot store it there or no fragment is that long."""
         is_moved = found.node.op in _MOVING and found.form not in ANCHORED
         return is_moved and self._size(found) < MAX_NODES
 
@@ -314,7 +314,7 @@ class Enumeration:
         return False
 
     def _saved(self, cls: int) -> float:
-        """What is saved at most where a class is not stored and read."""
+        """The most that is saved by neither storing nor reading a class."""
         saved = self._copies[cls]
         if saved is None:
             dtype, size = self.classes.types[cls].dtype.value, self.classes.bytes[cls]

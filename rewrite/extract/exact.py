@@ -95,7 +95,7 @@ class _Model:
             yield {**{self.column[k]: -1.0 for k in candidates}, self.needed[leaf]: 1.0}, 0.0
 
     def forbid_circle(self, classes: frozenset[int]) -> None:
-        """Of some classes, where one is needed, one is computed without the others."""
+        """Demand that if any of these classes is needed, one is computed without the others."""
         graph = self.graph
         inside = [k for cls in classes for k in self.of[cls]]
         entries = [k for k in inside if classes.isdisjoint(graph.leaves[k])]

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from satura.rewrite.errors import CallError, ModelError, brief
-from satura.rewrite.extract.checked import check_graph
-from satura.rewrite.extract.choice_graph import DEAREST, ChoiceGraph, Result
+from satura.rewrite.extract.checked import DEAREST
+from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.greedy import cheapest_trees
 
 T = TypeVar("T")
@@ -90,7 +90,7 @@ def read_gym(text: str | bytes) -> Gym:
 
 
 def _circle(graph: ChoiceGraph) -> list[int]:
-    """Classes of which each reads the next, to the first again; none where all goals can be had."""
+    """A cycle of classes, each of which reads the next; empty if all goals can be computed."""
     possible = cheapest_trees(graph)
     at = next((goal for goal in graph.goals if goal not in possible), None)
     places: dict[int, int] = {}
@@ -102,16 +102,15 @@ def _circle(graph: ChoiceGraph) -> list[int]:
 
 
 def _shortened(names: list[str]) -> list[str]:
-    """Some names, of many only the first and the last."""
+    """The names; if there are many, only the first and the last."""
     return names if len(names) <= 2 * _SHOWN else [*names[:_SHOWN], "…", *names[-_SHOWN:]]
 
 
 def gym_text(graph: ChoiceGraph) -> str:
     """A choice graph as JSON; candidates are named by their class and a number.
 
-    Candidates that read what nothing computes are left out. Raises CallError for what is no graph.
+    Candidates that read what nothing computes are left out.
     """
-    check_graph(graph)
     first = {cls: f"{cls}.{ks[0]}" for cls, ks in enumerate(graph.candidates) if ks}
     nodes = {
         f"{home}.{k}": {

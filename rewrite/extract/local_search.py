@@ -34,9 +34,10 @@ WORTH = 1e-5  # relative; a search that gained less is not repeated
 def local_search(
     graph: ChoiceGraph, start: Result | None = None, picks: Mapping[int, int] = {}
 ) -> Result:
-    """Search from all greedy choices, or from `start`, and in all but large graphs the DAGs'.
+    """Search from all greedy choices; given a `start`, from that, and unless the graph is large
+    from the greedy choices by DAGs.
 
-    In these `picks` without a cycle, where given, stand for the greedy ones of what is not chosen.
+    In large graphs, given `picks` without a cycle replace the greedy picks of unchosen classes.
     Raises ProgramError where a goal cannot be computed.
     """
     is_large = len(graph.homes) > LARGE
@@ -120,7 +121,7 @@ class _Search:
         self.try_on(self.within(place, self.selected()), self.force_out)
 
     def within(self, place: Set[int] | None, classes: list[int]) -> list[int]:
-        """Those of some classes that are in a place."""
+        """The given classes that lie in a place."""
         return classes if place is None else [cls for cls in classes if cls in place]
 
     def selected(self) -> list[int]:

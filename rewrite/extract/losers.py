@@ -75,7 +75,7 @@ def contest(found: Candidates, result: Result, cls: int, most: int = MOST) -> Co
 
 
 def _unpaid(graph: ChoiceGraph, choice: Mapping[int, int], candidate: int) -> float:
-    """What the leaves cost, each alone, that nothing chosen computes."""
+    """The cost of the leaves that no chosen candidate computes, each computed alone."""
     cheapest = (graph.candidates[leaf][:1] for leaf in graph.leaves[candidate])
     return sum(graph.costs[first] for (first,) in cheapest if graph.homes[first] not in choice)
 

@@ -15,7 +15,7 @@ _MOST_STEPS = 4  # two casts, a zero point and a scale
 
 
 class Part(Protocol):
-    """What of a fragment matters here."""
+    """The properties of a fragment that matter here."""
 
     @property
     def node(self) -> ENode: ...

@@ -69,7 +69,7 @@ class Template:
 
     @cached_property
     def prices(self) -> Prices:
-        """What each costs: found out when it is asked for, since most are only parts of others."""
+        """The prices, computed on demand: most templates are only parts of others."""
         first, model = self.first, self.model
         seconds, inlined, work = first.prices(self.classes, model)
         memory, work = inlined - work - first.size * model.constant, work / model.threads
@@ -122,7 +122,7 @@ class Instance:
 
     @property
     def seconds(self) -> float:
-        """Its cost as a dispatch, with what it reads of what is there without one."""
+        """Its cost as a dispatch, including reads of inputs and constants."""
         return self.template.prices.seconds + self.given
 
     @property
@@ -185,7 +185,7 @@ class Templates:
         self._strike_all(lambda each: each is template)
 
     def strike_larger(self, template: Template) -> None:
-        """Dispatch no fragment of its form that is of more than three quarters of its size."""
+        """Dispatch no fragment of its form with more than three quarters of its size."""
         most = max(1, len(template.computed) * 3 // 4)
         self.most[template.form] = min(most, self.most.get(template.form, most))
         self._strike_all(lambda each: self.is_too_large(each.form, len(each.computed)))
@@ -320,7 +320,7 @@ class Instances:
         return [*map(place.__getitem__, mentioned), *shared]
 
     def _outside(self, outer: int) -> tuple[int, float]:
-        """Those of some classes that are dispatched, and the price of the others."""
+        """The classes of a set that are dispatched, and the price of its other ones."""
         free = outer & self._free
         if not free:
             return outer, 0.0

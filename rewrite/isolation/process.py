@@ -23,7 +23,8 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from time import monotonic
+from time import monotonic, sleep
+from types import FrameType
 from typing import NoReturn, TypeAlias, TypeVar, cast
 
 from satura.rewrite.errors import SaturaError
@@ -39,13 +40,17 @@ _HUGE = 1 << 30  # bytes; a child that takes more is probably mistaken
 _TICK = 0.01  # seconds between two looks at a child's clock, at least
 _LATE = "took too long"
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
+_ASKED = signal.SIGUSR2  # tells a late child to say where it is
+_SAID = "where"  # the file in which it says so
+_ANSWERING = 0.5  # seconds that it has
 _FORKING = Lock()  # or a child would hold the pipes of other threads' children open
 
 
 class KilledError(SaturaError):
     """A call that was stopped or ended without an answer.
 
-    `doing` is what it said last, `what` is how it ended, in words.
+    `doing` is what it said last, `what` is how it ended, in words. `is_late`: its time was over
+    outside of any function of a rule, so that more might help.
     """
 
     def __init__(self, doing: str, what: str) -> None:
@@ -54,8 +59,7 @@ class KilledError(SaturaError):
 
     @property
     def is_late(self) -> bool:
-        """Whether its time was over, so that more might help."""
-        return self.what.startswith(_LATE)
+        return self.what.startswith(f"{_LATE} (")
 
     def __str__(self) -> str:
         return f"{self.doing or 'a computation'} {self.what}"
@@ -87,7 +91,7 @@ def call(
             try:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
                 with reader:
-                    doing, answer = _listen(reader, child, seconds, shared)
+                    doing, answer = _listen(reader, child, seconds, shared, Path(folder))
             finally:
                 end = _end_child(child, limit)
         finally:
@@ -132,6 +136,7 @@ def _start_child(
             reader.close()
             _isolate(memory)
             tempfile.tempdir = folder  # what a killed child leaves there, its parent removes
+            _answer_when_late(Path(folder))
             _send_answer(function, writer, shared, memory)
         finally:
             os._exit(1)
@@ -164,7 +169,7 @@ def _send_answer(
 
 
 def _listen(
-    reader: Connection, child: int, seconds: float, shared: Sequence[object]
+    reader: Connection, child: int, seconds: float, shared: Sequence[object], folder: Path
 ) -> tuple[str, _Answer | None]:
     """The last thing that the child said it does, and its answer; None where it gave none."""
     doing = ""
@@ -182,8 +187,36 @@ def _listen(
         return doing, None
     except Exception:  # whatever the child may have written to all its files
         return doing, _Answer("end", "left no answer that can be read")
-    end = f"{_LATE} (the limit is {seconds:g} s){_memory_note(child)}"
+    note = f"(the limit is {seconds:g} s of CPU time){_memory_note(child)}"
+    function = _function_of_late(child, folder)
+    end = f"{_LATE} in {function} {note}" if function else f"{_LATE} {note}"
     return doing, _Answer("end", end)
+
+
+def _answer_when_late(folder: Path) -> None:
+    """Let this child write the function of a rule in which it is to a file, where it is asked."""
+
+    def answer(number: int, frame: FrameType | None) -> None:
+        from satura.rewrite.language.called import running_function
+
+        with suppress(Exception):  # arguments may be anything
+            (folder / "said").write_text(running_function(frame), errors="backslashreplace")
+        (folder / "said").rename(folder / _SAID)
+
+    with suppress(ValueError):  # the fork of a thread that may handle no signals
+        signal.signal(_ASKED, answer)
+
+
+def _function_of_late(child: int, folder: Path) -> str:
+    """The function of a rule in which a child is; empty where it is in none or does not answer."""
+    with suppress(OSError):
+        os.kill(child, _ASKED)
+    until = monotonic() + _ANSWERING
+    while monotonic() < until:
+        with suppress(OSError):
+            return (folder / _SAID).read_text()
+        sleep(_TICK)
+    return ""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from types import CodeType, FunctionType
 
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language import terms
+from satura.rewrite.language.called import file_of
 from satura.rewrite.language.families import FAMILY_SORTS, Operands, Others, Some
 from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
 from satura.rewrite.language.rule import Rule
@@ -37,14 +38,6 @@ IMPORTED = (
     "refuse_unless", "family", "has_value", *(sort.__name__ for sort in FAMILY_SORTS),
 )  # fmt: skip
 """Names of `satura.language` that a rule may need."""
-
-
-def file_of(code: CodeType) -> Path:
-    """The file that `code` stands in; for a cell of a notebook its label, such as `In[3]`."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    format_name = getattr(getattr(shell, "compile", None), "format_code_name", None)
-    labelled = format_name(code.co_filename) if format_name is not None else None
-    return Path(labelled[1] if labelled else code.co_filename)
 
 
 def rules_module(file: Path) -> str:

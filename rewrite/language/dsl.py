@@ -95,10 +95,10 @@ from functools import lru_cache
 from typing import overload
 
 from satura.rewrite.errors import RuleError, brief
+from satura.rewrite.language.called import file_of
 from satura.rewrite.language.definition import (
     SORTS,
     check_name,
-    file_of,
     inner_function,
     mistake_line,
     reason_of,

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from satura.rewrite.errors import ExpressionError, RuleError, brief
+from satura.rewrite.language.called import failed_function
 from satura.rewrite.language.expressions import (
     Apply,
     AttributeVariable,
@@ -31,6 +32,8 @@ from satura.rewrite.types.plain import as_plain
 
 Sort = type
 Entry = TypeVar("Entry", "Rule", "Family")
+
+_SHOWN = 4  # names of rules in the text of a set
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,10 @@ class Direction:
     def failure(self, error: Exception, values: Values) -> RuleError:
         """The RuleError for an exception that came out of a computation."""
         shown = ", ".join(f"{name} = {values[name]}" for name in self.inputs if name in values)
-        text = f"rule '{self.label}' ({self.place}): {type(error).__name__}: {error} for {shown};"
+        raised = f"{type(error).__name__}: {error}"
+        function = failed_function(error)
+        where = f", raised in {function}," if function else ""
+        text = f"rule '{self.label}' ({self.place}): {raised}{where} for {shown};"
         if isinstance(error, TypeError | AttributeError) and is_of_expression(error):
             return ExpressionError(f"{text} an attribute has no such operator or field")
         if isinstance(error, TypeError) and f"'{SymbolicDim.__name__}'" in str(error):
@@ -190,7 +196,7 @@ def _computations(side: Term, left: Term) -> Iterator[Computed]:
                     yield Computed(attribute, sort)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rule:
     """A law with its name, text and place. `exact`: it holds bit for bit.
 
@@ -223,11 +229,14 @@ class Rule:
     def __hash__(self) -> int:
         return hash((self.name, self.line))
 
+    def __repr__(self) -> str:
+        return f"<rule '{self.name}' ({self.place}): {self.law}>"
+
     def __str__(self) -> str:
         return f"{self.name}: {self.law}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Family:
     """A law above many ops: `about` gives the rules for each op that it `has`.
 
@@ -242,6 +251,9 @@ class Family:
     has: Callable[[Op], bool]
     about: Callable[[Op], tuple[Rule, ...]]
     rules: tuple[Rule, ...]
+
+    def __repr__(self) -> str:
+        return f"<family '{self.name}' ({self.place}) of {len(self.rules)} rules: {self.law}>"
 
     @property
     def place(self) -> str:
@@ -353,6 +365,12 @@ class RuleSet:
         result = RuleSet(*filter(keeps, self))
         result._families = {f.name: f for f in self._families.values() if keeps(f)}
         return result
+
+    def __repr__(self) -> str:
+        names = [*self._rules]
+        shown = names if len(names) <= _SHOWN else [*names[: _SHOWN - 1], "…", names[-1]]
+        counted = f"{len(names)} rule{'s' * (len(names) != 1)}"
+        return f"<RuleSet of {counted}{': ' * bool(names)}{', '.join(shown)}>"
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(self._rules.values())

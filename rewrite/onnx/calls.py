@@ -116,7 +116,7 @@ def _call_of_steps(
     if (
         not any(at in places for at in one.wanted)
         or min(ends, default=0) < 0
-        or any(changes(node.proto, node.opset, opset, set()))
+        or any(changes(node.proto, node.opset, opset))
     ):
         return None
     inside = tuple(nodes[at].type for each in met for at in each if at >= 0)

@@ -147,8 +147,12 @@ def declared_names(values: Iterable[ValueInfoProto], program: Program) -> dict[D
 
 def _describe(value: ValueInfoProto) -> str:
     tensor = value.type.tensor_type
-    dims = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
-    return f"{element_name(tensor.elem_type)}[{', '.join(dims)}]"
+    dims = [
+        str(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or "?"
+        for dim in tensor.shape.dim
+    ]
+    shown = ", ".join(dims) if tensor.HasField("shape") else "..."
+    return f"{element_name(tensor.elem_type)}[{shown}]"
 
 
 def check_size(type_: TensorType) -> None:

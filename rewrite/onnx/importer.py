@@ -37,6 +37,7 @@ from satura.rewrite.onnx.lower.fallback import (
 from satura.rewrite.onnx.lower.sequences import bound_input, check_operands, named_tensors
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.misfit import misfit
 from satura.rewrite.onnx.open_control_flow import open_results
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import in_order, label, short_label
@@ -175,7 +176,8 @@ class Importer:
                 results = self._lower(node, scope, opsets, depth)
                 self._check_sizes()
             except ProgramError as error:
-                raise self._misfit(node, scope, error) from None
+                operands = [scope[name] for name in node.input if name]
+                raise misfit(label(node), error, self.build, operands) from None
             except (ArithmeticError, LookupError, MemoryError, ValueError) as error:
                 raise ModelError(
                     f"{label(node)}: its inputs and attributes do not fit together: {error}"
@@ -185,13 +187,6 @@ class Importer:
             for name, result in zip(node.output, results, strict=False):
                 if name:
                     scope[name] = result
-
-    def _misfit(self, node: NodeProto, scope: Scope, error: ProgramError) -> SaturaError:
-        """What a type error of the builder means to the user."""
-        symbolic = any(self.build.type(scope[name]).symbols for name in node.input if name)
-        hint = "; it may depend on symbolic sizes: give equal axes equal names, or fix them"
-        kind = UnsupportedError if symbolic else ModelError
-        return kind(f"{label(node)}: {error}{hint if symbolic else ''}")
 
     def _lower(
         self, node: NodeProto, scope: Scope, opsets: Mapping[str, int], depth: int

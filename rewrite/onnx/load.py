@@ -17,6 +17,7 @@ from satura.rewrite.errors import (
     RefusedSizesError,
     SaturaError,
     UnsupportedError,
+    advice,
 )
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.calls import Call
@@ -38,14 +39,10 @@ from satura.rewrite.types.tensor_type import Array, TensorType
 _USUAL_SIZE = 16
 _OTHER_SIZES = (64, 256, 1, 2, 3, 4, 6, 8, 12, 32)
 _MOST_BROADCASTS = 8  # that are tried, the last ones first, where no program has equal sizes
-_IN_PARTS = (
-    "satura.compile and `satura run` run such a model in parts, that node between them, and"
-    " satura.optimize and `satura optimize` rewrite these"
-)
+_IN_PARTS = "satura.compile and `satura run` run such a model in parts"
 _FOR_VALUES = "satura.compile and `satura run` compile such a model for the values of each call"
 _HOW_CHOSEN = (
     "sizes decide what has to be a number here, and none of the usual ones fits: name yours, as in"
-    " satura.compile(model, dims={'n': 6}) or --dim n=6"
 )
 
 Source = str | Path | bytes | ModelProto | ModelApart
@@ -306,7 +303,8 @@ class _Import:
                 raise
             except (ModelError, UnsupportedError):
                 pass
-        refused.args = (f"{refused}; {_HOW_CHOSEN}",)
+        yours = advice("satura.compile(model, dims={'n': 6})", "--dim n=6")
+        refused.args = (f"{refused}; {_HOW_CHOSEN} {yours}",)
         raise refused from None
 
     def _with_equal_sizes(
@@ -369,7 +367,7 @@ class _Import:
 
 
 _Choice = tuple[dict[str, Dim], dict[SizeCondition, None]]
-"""What sizes are, and which of them were taken for equal although they may broadcast."""
+"""What sizes are, and which sizes were assumed equal although they may broadcast."""
 
 
 def _broadcasts(
@@ -386,7 +384,7 @@ def _with_size(known: Mapping[str, Dim], name: str, dim: Dim) -> dict[str, Dim]:
 
 
 def _where_none_is_equal(found: OpenExtents, taken: Iterable[SizeCondition]) -> OpenExtents:
-    """What was found where sizes are taken for equal, with types that hold where they are not."""
+    """What was found where sizes were assumed equal, with types that hold where they differ."""
     numbers = {dim for each in taken for dim in (each.left, each.right) if isinstance(dim, int)}
     outputs = {
         name: opened(name, each, lambda number: number not in numbers)

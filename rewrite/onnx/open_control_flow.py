@@ -18,7 +18,7 @@ from onnx import (
 from satura.rewrite.onnx.cut import with_open_sizes
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.lower.tensors import Tensors
-from satura.rewrite.onnx.order import uses
+from satura.rewrite.onnx.order import free_names, inner_graphs, uses
 from satura.rewrite.onnx.types import ELEMENT_CODES, shown_dim, type_proto
 
 Types = Mapping[str, TypeProto]
@@ -29,10 +29,10 @@ def open_results(
 ) -> dict[str, TypeProto] | None:
     """The types of the results, with a size of its own for each extent that is not known.
 
-    They are those of ONNX's shape inference; what a loop passes on keeps its extents where each
-    step keeps them, and its rank elsewhere, and what a step gives follows from that, whatever the
-    body declares. None where a rank is not known, or a result, or what a loop passes on, is not a
-    tensor.
+    They are those of ONNX's shape inference, which is told the constants that bodies read from
+    outside; what a loop passes on keeps its extents where each step keeps them, and its rank
+    elsewhere, and what a step gives follows from that, whatever the body declares. None where a
+    rank is not known, or a result, or what a loop passes on, is not a tensor.
     """
     if any(x is not None and x < 0 for x in node.operands):
         return None
@@ -42,11 +42,14 @@ def open_results(
         if name in scope
     }
     outputs = [name for name in node.proto.output if name]
-    found = _inferred([node.proto], types, outputs, model)
+    told = NodeProto()
+    told.CopyFrom(node.proto)
+    _tell(told, _constants(node, scope, types))
+    found = _inferred([told], types, outputs, model)
     if found is None:
         return None
     if node.proto.op_type == "Loop":
-        found |= _of_loop(node.proto, types, found, model)
+        found |= _of_loop(told, types, found, model)
     sizes = {dim.dim_param for each in types.values() for dim in each.tensor_type.shape.dim}
     results: dict[str, TypeProto] = {}
     for name in outputs:
@@ -55,6 +58,29 @@ def open_results(
             return None
         results[name] = with_open_sizes(name, found[name], sizes - {""})
     return results
+
+
+def _constants(node: Context, scope: Mapping[str, int], types: Types) -> dict[str, TensorProto]:
+    """Those of the names that are numbers in all calls, on which shapes may depend."""
+    constants = {}
+    for name, type_ in types.items():
+        known = node.values.of(scope[name]) if scope[name] >= 0 else None
+        if known is not None and all(isinstance(each, int | float) for each in known.ravel()):
+            kind = type_.tensor_type.elem_type
+            constants[name] = helper.make_tensor(name, kind, known.shape, known.ravel().tolist())
+    return constants
+
+
+def _tell(node: NodeProto, constants: Mapping[str, TensorProto]) -> None:
+    """Give each graph inside of a node those of the `constants` that it reads from outside.
+
+    Shape inference knows of what a graph reads from outside the types alone.
+    """
+    for graph in inner_graphs(node):
+        read = dict.fromkeys(free_names(graph))
+        for inner in graph.node:
+            _tell(inner, constants)
+        graph.initializer.extend(constants[name] for name in read if name in constants)
 
 
 def _type_of(build: Tensors, value: int) -> TypeProto:
@@ -90,8 +116,8 @@ def _of_loop(
     made: Types = {}
     while kept != before:
         given = {**types, **_number_and_truth(body), **dict(zip(inner, kept, strict=True))}
-        given |= {each.name: _of_initializer(each) for each in body.initializer}
-        made = given | (_inferred([*body.node], given, list(dict.fromkeys(results)), model) or {})
+        wanted = list(dict.fromkeys(results))
+        made = given | (_inferred([*body.node], given, wanted, model, body.initializer) or {})
         before = kept
         kept = [
             type_ if made.get(name) == type_ else _of_rank(type_)
@@ -129,10 +155,6 @@ def _of_rank(type_: TypeProto) -> TypeProto:
     return helper.make_tensor_type_proto(tensor.elem_type, [None] * len(tensor.shape.dim))
 
 
-def _of_initializer(tensor: TensorProto) -> TypeProto:
-    return helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
-
-
 def _number_and_truth(body: GraphProto) -> dict[str, TypeProto]:
     kinds = (TensorProto.INT64, TensorProto.BOOL)
     names = (value.name for value in body.input[:2])
@@ -143,14 +165,19 @@ def _number_and_truth(body: GraphProto) -> dict[str, TypeProto]:
 
 
 def _inferred(
-    nodes: Sequence[NodeProto], types: Types, outputs: Sequence[str], model: ModelProto
+    nodes: Sequence[NodeProto],
+    types: Types,
+    outputs: Sequence[str],
+    model: ModelProto,
+    constants: Sequence[TensorProto] = (),
 ) -> dict[str, TypeProto] | None:
-    """The types of values that nodes compute of values of `types`, by ONNX's shape inference."""
-    made = {name for each in nodes for name in each.output}
+    """The types of what nodes compute of `constants` and of values of `types`, by ONNX's shape
+    inference."""
+    made = {name for each in nodes for name in each.output} | {each.name for each in constants}
     inputs = [helper.make_value_info(name, type_) for name, type_ in types.items()]
     graph = helper.make_graph(
         nodes, "part", [each for each in inputs if each.name not in made],
-        [ValueInfoProto(name=name) for name in outputs],
+        [ValueInfoProto(name=name) for name in outputs], constants,
     )  # fmt: skip
     alone = helper.make_model(graph, opset_imports=model.opset_import, functions=model.functions)
     alone.ir_version = model.ir_version

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Set
+from dataclasses import dataclass
 from functools import lru_cache
-from math import inf
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
+from onnx import AttributeProto, NodeProto, defs, helper
 
 from satura.rewrite.onnx.order import inner_graphs
 from satura.rewrite.types.constant import Constant
@@ -17,7 +17,6 @@ _CHANGED = {"GroupNormalization", "RoiAlign", "Upsample"}
 _NEW_TEXTS = {("GridSample", b"bilinear"): b"linear", ("GridSample", b"bicubic"): b"cubic"}
 """What texts of attributes are called since some opset, by op; the loader knows both."""
 _COUNT = "num_outputs"
-_CODES = ("to", "dtype", "output_dtype")  # attributes that name element types
 
 
 @lru_cache(maxsize=4096)
@@ -49,12 +48,50 @@ def is_standard(domain: str) -> bool:
     return domain in ("", "ai.onnx")
 
 
-def is_one_of(node: NodeProto, old: int, new: int, types: Set[str]) -> bool:
-    """Whether a node of the newer opset is one of the older: no input, attribute, text or one of
-    the element types that are in use came in between."""
+@dataclass(frozen=True)
+class Operand:
+    """What a schema says of an input or a result: its type variable or type, and the element types
+    that it may have. Those of a variadic one may differ where it is not `is_alike`."""
+
+    variable: str
+    types: frozenset[str]
+    is_alike: bool
+
+
+@lru_cache(maxsize=4096)
+def _operands(op_type: str, opset: int, is_result: bool) -> tuple[tuple[Operand, ...], bool]:
+    """The inputs or the results of an op, and whether the last stands for any number of them."""
+    schema = defs.get_schema(op_type, opset, "")
+    every = schema.outputs if is_result else schema.inputs
+    found = tuple(Operand(x.type_str, frozenset(x.types), x.is_homogeneous) for x in every)
+    variadic = defs.OpSchema.FormalParameterOption.Variadic
+    return found, bool(every) and every[-1].option == variadic
+
+
+Named = list[tuple[str, Operand]]
+
+
+def operands_of(node: NodeProto, opset: int) -> tuple[Named, Named]:
+    """The tensors that a node reads, and those that it computes, with what an opset says of them:
+    nothing of other domains and of ops that it has not."""
+    if not is_standard(node.domain) or not defs.has(node.op_type, opset, ""):
+        return [], []
+    return _named(node, opset, False), _named(node, opset, True)
+
+
+def _named(node: NodeProto, opset: int, is_result: bool) -> Named:
+    names = node.output if is_result else node.input
+    operands, is_variadic = _operands(node.op_type, opset, is_result)
+    if is_variadic:
+        operands += operands[-1:] * (len(names) - len(operands))
+    return [pair for pair in zip(names, operands, strict=False) if pair[0]]
+
+
+def is_one_of(node: NodeProto, old: int, new: int, types: Callable[[str], Set[str]]) -> bool:
+    """Whether a node of the newer opset is one of the older: no input, attribute, text or element
+    type of its tensors, which `types` has by their names, came in between."""
     if not is_standard(node.domain):
         return True
-    types = types | _types_named(node)
     if not all(is_one_of(x, old, new, types) for graph in inner_graphs(node) for x in graph.node):
         return False
     if not means_the_same(node.op_type, old, new):
@@ -62,35 +99,20 @@ def is_one_of(node: NodeProto, old: int, new: int, types: Set[str]) -> bool:
     one, two = (defs.get_schema(node.op_type, opset, "") for opset in (old, new))
     if one.since_version == two.since_version:
         return True
+    _, is_variadic = _operands(node.op_type, old, False)
+    pairs = [
+        pair
+        for each in zip(operands_of(node, old), operands_of(node, new), strict=True)
+        for pair in zip(*each, strict=False)
+    ]
     return (
-        not (_types(two) - _types(one)) & types
-        and len(node.input) <= _most_inputs(one)
+        not any((newer.types - older.types) & types(name) for (_, older), (name, newer) in pairs)
+        and (is_variadic or len(node.input) <= len(one.inputs))
         and all(
             each.name in one.attributes and each.s == one.attributes[each.name].default_value.s
             for each in node.attribute
         )
     )
-
-
-def _types_named(node: NodeProto) -> set[str]:
-    """The element types that attributes of a node name, or graphs inside it declare."""
-    codes = [each.i for each in node.attribute if each.name in _CODES]
-    codes += [each.t.data_type for each in node.attribute if each.HasField("t")]
-    for graph in inner_graphs(node):
-        codes += [value.type.tensor_type.elem_type for value in (*graph.input, *graph.output)]
-        codes += [tensor.data_type for tensor in graph.initializer]
-    return {f"tensor({TensorProto.DataType.Name(code).lower()})" for code in codes}
-
-
-def _most_inputs(schema: defs.OpSchema) -> float:
-    is_variadic = any(x.option == x.option.Variadic for x in schema.inputs[-1:])
-    return inf if is_variadic else len(schema.inputs)
-
-
-def _types(schema: defs.OpSchema) -> set[str]:
-    """The element types that a node may have to do with: some inputs have a type of their own."""
-    own = {each.type_str for each in (*schema.inputs, *schema.outputs)}
-    return own.union(*(each.allowed_type_strs for each in schema.type_constraints))
 
 
 def translated(node: NodeProto, opset: int) -> tuple[list[AttributeProto], dict[int, Constant]]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
+from satura.rewrite.errors import CallError, ProgramError, UnsupportedError, advice
 from satura.rewrite.onnx.asked import Asked, inputs_behind, sizes_behind
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.size_arithmetic import (
@@ -92,9 +92,14 @@ class Values:
         if found and self.asks:
             raise Asked(frozenset(found))
         for name, type_ in found.items():
+            give = advice(
+                f"compile it, or give them when you load it, as in values={{'{name}':"
+                " numpy.array([2, 2])}",
+                f"give them, as in --value {name}=2,2",
+            )
             raise UnsupportedError(
-                f"input '{name}' is {type_}: the ranks of its tensors decide the program; give them"
-                f" when you load the model (values={{'{name}': [...]}}), or compile it"
+                f"input '{name}' is {type_}: the ranks of its tensors decide the program; {give}"
+                " for two tensors of rank 2"
             )
 
     def needed(self, index: int) -> Known | None:

@@ -47,7 +47,7 @@ DILATIONS = (1, 1, 1, 2, 2, 3)
 BORDERS = (0, 0, 0, 1, 1, 1, 2, 2, 4)
 SPECIAL_FLOATS = 32
 BESIDE = (1, 1, 1, 2, 0.5)  # a law may hold at a number that it names, and not beyond
-SCALES = {  # of floats that laws up to rounding must stand, too: exp of some is infinite
+SCALES = {  # magnitude of floats that inexact laws must survive, too: exp of some is infinite
     DType.F64: (0.0, 0.25, 3.0, 100.0, 500.0), DType.F32: (0.0, 0.25, 3.0, 100.0),
     DType.BF16: (0.0, 0.25, 3.0, 100.0), DType.F16: (0.0, 0.25, 3.0),
 }  # fmt: skip
@@ -75,8 +75,8 @@ class Draw:
         self.symbolic = symbolic
         self.extents = extents
         self.zeros = 0.25 if self.chance(0.08) else 0.01  # how likely an extent is 0
-        self.named: tuple[int | float, ...] = ()  # numbers that are likely to make a difference
-        self.near: tuple[int, ...] = ()  # extents that are likely to, which are drawn seldom
+        self.named: tuple[int | float, ...] = ()  # numbers likely to expose a mistake
+        self.near: tuple[int, ...] = ()  # extents likely to expose a mistake, drawn seldom
         self.functions: frozenset[str] = frozenset()  # elementwise ones to prefer
         self.most = max(MOST_ELEMENTS, *(each for each in extents if isinstance(each, int)), 0)
         self.reverses = False  # whether extents, or what slices read, are often in reverse order

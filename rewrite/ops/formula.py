@@ -40,7 +40,8 @@ class Step:
     """One value: `operand` number `position`, the `number` in `literal`, or an op on earlier steps.
 
     An op is `cast`, `select` or a scalar function; all but comparisons have operands of `dtype`.
-    Numbers of attributes have positions from 1 on: whether two are equal makes no other steps.
+    Numbers of attributes have positions from 1 on. Equal attribute values are not merged, so the
+    steps do not depend on them.
     """
 
     op: str

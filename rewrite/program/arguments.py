@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from satura.rewrite.errors import CallError, brief
+from satura.rewrite.errors import CallError, advice, brief
 from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.dims import Dim, SymbolicDim, symbols_of
 from satura.rewrite.types.sequence_type import ABSENT, SequenceType, member
@@ -82,7 +82,10 @@ def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
             raise CallError(f"input {name!r} is missing: it is None")
         try:
             refuse_masked(name, value)
-            arrays[name] = np.asarray(value)
+            array = np.asarray(value)
+            if array.dtype.hasobject and isinstance(value, Mapping):
+                raise CallError(f"input {name!r} is a {type(value).__name__}, and not an array")
+            arrays[name] = array
         except (TypeError, ValueError) as error:
             raise CallError(f"input {name!r} is not an array: {error}") from error
     return arrays
@@ -92,13 +95,15 @@ def with_members(
     arguments: Mapping[str, object], types: Mapping[str, TensorType]
 ) -> dict[str, object]:
     """The arguments where lists for sequences, and what is given for optionals, are their ranks and
-    the tensors by name. Raises CallError for what is not by name."""
+    the tensors by name; these may be given alone. Raises CallError for what is not by name."""
     check_named(arguments, "arguments")
     result = dict(arguments)
     for name, type_ in types.items():
-        given = result.get(name)
-        if name not in result or not isinstance(type_, SequenceType):
+        if not isinstance(type_, SequenceType):
             continue
+        given = result.get(name, [*_tensors_by_name(name, arguments)])
+        if name not in result and given == []:
+            continue  # it is missing
         if given is None:
             result[name] = np.array([ABSENT])
         elif isinstance(given, list | tuple) or not type_.is_list:
@@ -106,6 +111,14 @@ def with_members(
             result[name] = np.array([each.ndim for each in tensors], np.int64)
             result |= {member(name, at): each for at, each in enumerate(tensors)}
     return result
+
+
+def _tensors_by_name(name: str, arguments: Mapping[str, object]) -> Iterator[object]:
+    """The tensors `name[0]`, `name[1]`, …, as far as there are some."""
+    at = 0
+    while (own := member(name, at)) in arguments:
+        yield arguments[own]
+        at += 1
 
 
 def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) -> dict[str, int]:
@@ -153,13 +166,13 @@ def _unknown(name: str, types: Mapping[str, TensorType], missing: Sequence[str])
     Where none is, the name may be right, and that of an input which became a constant.
     """
     if len(missing) == 1:
-        advice = f"; did you mean {missing[0]!r}?"
+        hint = f"; did you mean {missing[0]!r}?"
     elif missing:
-        advice = f", of which {list(missing)} are missing"
+        hint = f"; {list(missing)} are missing"
     else:
-        advice = (
+        other = advice("another value when you load the model", f"another --value {name}=...")
+        hint = (
             ". One that has a default in the model, an initializer, is a constant of the program:"
-            " remove the initializer, or give another value when you load the model (--value on the"
-            " command line)"
+            f" remove the initializer, or give {other}"
         )
-    return CallError(f"there is no input {name!r}; the inputs are {list(types)}{advice}")
+    return CallError(f"there is no input {name!r}; the inputs are {list(types)}{hint}")

@@ -61,7 +61,8 @@ def _search(rule: Rule, ranks: Sequence[int], steps: int) -> Proof:
             if rank == 0 and failure.reason == DIFFERS:
                 text = "it rests on what its functions compute, not on where elements come from"
             else:
-                text = f"no proof at rank {rank}: {failure.reason}"
+                unsure = f"the prover cannot rule out that {failure.reason}"
+                text = f"not proved at rank {rank}: {unsure}"
             return Proof(rule.name, "open", so_far(), text)
         proved.append(rank)
     for direction in rule.directions:

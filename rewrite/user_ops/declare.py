@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -26,7 +27,7 @@ from typing import cast
 
 import numpy as np
 
-from satura.rewrite.errors import OpError
+from satura.rewrite.errors import OpError, brief
 from satura.rewrite.language.terms import Term, application
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
 from satura.rewrite.ops.expression import Formula
@@ -124,7 +125,14 @@ def op(
     Raises OpError, which names the op and its place, for a declaration that is not well formed.
     """
     if kind is not None and not isinstance(kind, Kind):
-        raise OpError("write @op(…) with a formula or a reference above the type rule, not @op")
+        if isinstance(kind, FunctionType):
+            bare = Declaration(kind, None, None, None, None, None, domain, op_type)
+            raise bare.error("write @op(…) with a formula or a reference above it, not @op")
+        frame = sys._getframe(1)
+        raise OpError(
+            f"{frame.f_code.co_filename}:{frame.f_lineno}: the kind of an op is a Kind, not"
+            f" {brief(kind)}: write @op(formula=…) or @op(reference=…) above a type rule"
+        )
     return lambda type_rule: declare(
         Declaration(type_rule, kind, reference, flops, formula, generator, domain, op_type)
     )

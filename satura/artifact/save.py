@@ -19,7 +19,7 @@ from satura.backend.plan.plan import Plan
 from satura.backend.plan.plans import Plans, plan_of
 from satura.backend.run import pool
 from satura.backend.run.part import Part, Program
-from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
+from satura.rewrite.errors import CallError, ProgramError, UnsupportedError, advice
 from satura.rewrite.extract.schedule import Form, Schedule
 from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text
 from satura.rewrite.system.files import output_file
@@ -40,10 +40,13 @@ def save(path: Path, part: Part, with_model: bool) -> None:
     _refuse_other(path)
     programs = [_compiled(program) for program in part.programs]
     if not programs:
+        what = advice(
+            "ask for_values({...}) for those that the file is to hold",
+            f"give --value {part.deciding[0]}=...",
+        )
         raise CallError(
             f"there is a program for each value of {', '.join(part.deciding)}, and so far for none:"
-            " ask for_values({...}) for those that the file is to hold, or give"
-            f" --value {part.deciding[0]}=... on the command line"
+            f" {what}"
         )
     writer = Writer()
     large: dict[str, Constant] = {}

@@ -163,7 +163,7 @@ def _report(
         if found.is_sound and PROVING not in without:
             doing(PROVING, seconds)
             found = add_proof(rule, found, steps)
-        if found.verdict != "refuted" or SHRINKING in without:
+        if found.verdict not in ("refuted", "failed") or SHRINKING in without:
             return found
         doing(SHRINKING, seconds)
         return check(rule, seed, deep=deep, proof_steps=steps)

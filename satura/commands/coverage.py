@@ -56,6 +56,11 @@ DIFFERENCES = {
     " element by the zeros that fill up the kernel: both give NaN.",
     "MaxPool": "`auto_pad` SAME regards dilations. NaN under a window is its maximum, and -inf that"
     " of a window of -inf alone; a saved model leaves both to the runtime, as ONNX does.",
+    "RNN, GRU, LSTM": "ThresholdedRelu without `activation_alpha` has 1.0, the default of ONNX's op"
+    " of this name, and not 0. Affine and ScaledTanh, which ONNX has no ops of, are refused without"
+    " their numbers, for which onnxruntime takes 0.",
+    "GroupQueryAttention": "of a single row, `seqlens_k` is taken to be one less than"
+    " `total_sequence_length` where sizes say what this is, as the op's definition has it.",
     "NonMaxSuppression": "boxes whose scores are NaN come last, in the order in which they are"
     " given; onnxruntime takes them from a heap in no order that is defined.",
     "QLinearSoftmax": "each result is rounded once; onnxruntime's may be a step off.",
@@ -69,6 +74,11 @@ UNDEFINED = {
     "GroupQueryAttention": "a cache that is quantised, normalised queries and keys, smooth softmax"
     " and sinks. Keys and values are as many as those of the past and the new ones: a call whose"
     " past has place for more is refused where the shape of a mask says how many there are.",
+    "QGemm": "`y_scale` without `y_zero_point` and the other way round, which onnxruntime computes"
+    " in ways that its own schema does not say.",
+    "DynamicQuantizeLSTM, MatMulBnb4": "all forms: the first quantises its state anew in each step,"
+    " which no op of ONNX's does, and `op_types_to_quantize` of onnxruntime's `quantize_dynamic`"
+    " leaves an LSTM as it is; the second has weights in the 4 bits of bitsandbytes.",
     "MatMulNBits": "`g_idx`. What multiplies is not rounded, whatever `accuracy_level` allows.",
     "EmbedLayerNormalization": "a `mask_index_type`.",
     "SkipSimplifiedLayerNormalization": "a mean and `inv_std_var`, which onnxruntime leaves out.",

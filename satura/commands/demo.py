@@ -39,7 +39,7 @@ def demo(threads: int | None, json: bool) -> bool:
     agrees = error <= TOLERANCE
     if json:
         numbers = {"model": MODEL, "threads": count, "seconds": seconds, "error": error}
-        print_json({**numbers, "agrees": agrees, **comparison(before, after)})
+        print_json({**numbers, "agrees": agrees, **comparison([before], [after])})
         return agrees
     print_comparison(f"{MODEL}, random weights", before, after)
     ratio = seconds["before"] / seconds["after"]

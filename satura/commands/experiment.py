@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 
+from satura.backend.target import threads_for
 from satura.commands.compiling import parse_limits
 from satura.commands.models import by_stem, file_or_light
 from satura.commands.outputs import check_output
-from satura.commands.terminal import measured, print_json, print_table, progress
+from satura.commands.terminal import counted, measured, print_json, print_table, progress
 from satura.distributed import Client
 from satura.experiments import Trial, plot_trials, read_trials, trials
 from satura.experiments.plot import check_plot
 from satura.experiments.sweep import with_best_bounds
 from satura.experiments.table import others, update_rows
-from satura.pipeline.models import Model, load
+from satura.experiments.typical import typical
+from satura.pipeline.models import Model
 from satura.pipeline.rates import cost_model
-from satura.pipeline.sizes import Dims, check_sizes, parse_dims, typical_sizes
+from satura.pipeline.sizes import parse_dims
 from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.extract.choice_graph import ChoiceGraph
 from satura.rewrite.extract.gym import read_gym
 
 WAIT = 10  # seconds, for an answer of a scheduler
 TITLE = "predicted cost of what extractors choose; sizes that no --dim gives count as 64"
+REFERENCE = "reference"  # the cost model that is the same on every machine
 NAMES = "model", "rules", "cost model", "limits", "extractor", "dispatches", "copies"
 NUMBERS = "bound", "gap", "seconds"
 
@@ -42,10 +45,12 @@ def experiment(
     plot: Path | None,
     json: bool,
     dims: Sequence[str] = (),
+    threads: int | None = None,
 ) -> None:
     """Run all trials but those that `csv` has; print them, write them to `csv`, and plot them.
 
-    Where there are `dims`, the name of a cost model has its typical sizes.
+    Where there are `dims`, the name of a cost model has its typical sizes; and where `threads` are
+    given, their number, but that of "reference", which is for one.
     """
     for path in filter(None, (csv, plot)):
         check_output(path)
@@ -53,8 +58,13 @@ def experiment(
         check_plot(plot)
     models = by_stem(names, model)
     sizes = typical(models.values(), parse_dims(dims))
-    said = "".join(f", {name}={size}" for name, size in sizes.items())
-    priced = {f"{name}{said}": cost_model(name, sizes=sizes) for name in costs}
+    count = threads_for(threads)
+    asked = {} if threads is None else {"threads": count}
+    priced = {}
+    for name in costs:
+        own = sizes if name == REFERENCE else asked | sizes
+        said = "".join(f", {what}={number}" for what, number in own.items())
+        priced[f"{name}{said}"] = cost_model(name, count, sizes)
     limited = {text: parse_limits(text) for text in limits} or None
     done = read_trials(csv) if csv is not None and csv.is_file() else []
     found: list[Trial] = []
@@ -68,7 +78,7 @@ def experiment(
     if json:
         print_json([record(trial) for trial in found])
     else:
-        print_table(TITLE, header(found), rows(found))
+        print_table(title(costs, count), header(found), rows(found))
     if plot is not None:
         plot_trials(plot, found)
 
@@ -103,18 +113,11 @@ def model(name: str) -> Model | ChoiceGraph:
     return file_or_light(name, "an ONNX file, an e-graph in a file of JSON (NAME.json)")
 
 
-def typical(models: Iterable[Model | ChoiceGraph], dims: Dims) -> dict[str, int]:
-    """The typical sizes that `dims` say. Raises CallError for a symbol that no model has."""
-    sizes: dict[str, int] = {}
-    if not dims:
-        return sizes
-    programs = [load(each) for each in models if not isinstance(each, ChoiceGraph)]
-    for name, size in dims.items():
-        having = [each for each in programs if name in each.symbols] or programs[:1]
-        for program in having:
-            check_sizes([name], program.symbols)
-            sizes |= typical_sizes(program, {name: size})
-    return sizes
+def title(costs: Sequence[str], threads: int) -> str:
+    """What stands above a table: which threads and sizes the costs are for."""
+    counts = {name: 1 if name == REFERENCE else threads for name in costs}
+    said = "".join(f"; {name} is for {counted(n, 'thread')}" for name, n in counts.items())
+    return f"{TITLE}{said}"
 
 
 def record(trial: Trial) -> dict[str, object]:

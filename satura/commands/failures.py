@@ -4,6 +4,7 @@ line each on stderr."""
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import signal
 import sys
@@ -95,3 +96,21 @@ def show_warning(
 ) -> None:
     """Warnings as one line each, without the place in satura's own code that raised them."""
     complain(f"warning: {message}")
+
+
+class _Complaints(logging.Handler):
+    """Records of satura's loggers as one line each, as warnings are."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(f"{record.levelname.lower()}: {record.getMessage()}")
+
+
+@contextmanager
+def log_lines() -> Iterator[None]:
+    """Print what satura logs, from warnings on, as `show_warning` prints warnings."""
+    logger, handler = logging.getLogger("satura"), _Complaints(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from satura.commands.terminal import print_json, print_line, print_table
+from satura.commands.terminal import counted, print_json, print_line, print_table
 from satura.commands.verdicts import HOLDS, recorded_verdicts
 from satura.rewrite.language.rule import Rule
 from satura.rewrite.ops import REGISTRY
@@ -61,8 +61,8 @@ def list_rules(name: str, grep: str, json: bool) -> None:
             ]
         )
         return
-    asked = f" that say '{grep}'" if grep else ""
-    print_line(f"{len(rules)} rules in '{name}'{asked}")
+    asked = f" that {'says' if len(rules) == 1 else 'say'} '{grep}'" if grep else ""
+    print_line(f"{counted(len(rules), 'rule')} in '{name}'{asked}")
     width = max((len(rule.name) for rule in rules), default=0)
     for rule in rules:
         how = f"{HOLDS[rule.exact]}, {verdicts[rule.name].status}"

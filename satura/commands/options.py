@@ -13,6 +13,14 @@ ModelName = Annotated[
 Threads = Annotated[
     int | None, typer.Option("--threads", "-t", min=1, help="Threads; all cores by default.")
 ]
+ThreadsOfCosts = Annotated[
+    int | None,
+    typer.Option(
+        "--threads", "-t", min=1,
+        help="Threads that default and calibrated costs are for, all cores by default; reference"
+        " costs are for one.",
+    ),
+]  # fmt: skip
 RuleSetName = Annotated[str, typer.Option("--rules", help="The rule set: none, exact or default.")]
 Precision = Annotated[str, typer.Option(help="fp32, or exact: bit for bit.")]
 Sizes = Annotated[
@@ -20,8 +28,8 @@ Sizes = Annotated[
     typer.Option(
         "--size",
         metavar="NAME=N",
-        help="A symbolic size of random inputs, which is 16 where nothing says it (schedules are"
-        " for 64); repeatable.",
+        help="The size of a symbol in random inputs, 16 by default (schedules assume 64);"
+        " repeatable.",
     ),
 ]
 Values = Annotated[
@@ -33,8 +41,8 @@ Values = Annotated[
     ),
 ]  # fmt: skip
 _TYPICAL = (
-    "A symbol's typical size, as batch=1, or the range of it, as seq=1:512, for which to be fast;"
-    " calls of other sizes are as right."
+    "A symbol's typical size, such as batch=1, or a range of sizes, such as seq=1:512, for which to"
+    " be fast; other sizes give equally correct results."
 )
 Dims = Annotated[
     list[str] | None,
@@ -47,7 +55,7 @@ DimsOfInputs = Annotated[
     list[str] | None,
     typer.Option(
         "--dim", metavar="NAME=N",
-        help=f"{_TYPICAL} Random inputs have it where --size does not say another. Repeatable.",
+        help=f"{_TYPICAL} Random inputs have this size unless --size gives another. Repeatable.",
     ),
 ]  # fmt: skip
 Cost = Annotated[str, typer.Option(help="default, calibrated (this machine's) or reference.")]
@@ -56,13 +64,13 @@ Executables = Annotated[
     typer.Option(
         metavar="LEVEL",
         help="Which dispatches share a kernel: none, exact (equal ones), generic (wherever one can"
-        " serve), or cost: where that is worth the time of compiling another.",
+        " serve), or cost (where sharing loses less time than compiling another takes).",
     ),
 ]
 _LIMITS = (
-    "after rounds=N, or where the e-graph has nodes=N; and, once it has enough=N times as many as"
-    " the program, where it has doubled gainless=N times without a cheaper program. Several are"
-    " written with commas, as in rounds=5,nodes=2000."
+    "after rounds=N rounds, at nodes=N e-nodes, or, once there are enough=N times as many e-nodes"
+    " as nodes of the program, after they have doubled gainless=N times without a cheaper program."
+    " Separate several by commas, as in rounds=5,nodes=2000."
 )
 Limits = Annotated[
     str, typer.Option(metavar="NAME=N,…", help=f"When to stop the search: {_LIMITS}")
@@ -76,7 +84,7 @@ EachLimits = Annotated[
 Trust = Annotated[
     bool,
     typer.Option(
-        help="Use machine code in a saved file that others may have written; without this it is"
+        help="Use machine code in a saved file that others may have written; otherwise it is"
         " compiled again."
     ),
 ]

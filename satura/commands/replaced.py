@@ -10,6 +10,7 @@ from zipfile import is_zipfile
 import typer
 
 from satura.artifact.container import is_artifact
+from satura.commands.outputs import check_output
 from satura.rewrite.errors import CallError
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ def refuse_to_replace(
     may_be_model: bool = False,
 ) -> None:
     """Raise BadParameter where `output` is the model, a file of its weights, or one of the others
-    that a command reads, by whatever name."""
-    if output is None or not output.is_file():
+    that a command reads, by whatever name. Raises CallError where it cannot be written."""
+    if output is None:
+        return
+    check_output(output)
+    if not output.is_file():
         return
     read = list(others or [])
     if isinstance(model, Path) and not may_be_model:

@@ -41,8 +41,8 @@ def check(
         bool, typer.Option("--json-lines", help="A line of JSON for each rule, when it is judged.")
     ] = False,
 ) -> None:
-    """Test rules on random instances, and prove those that can be proved; exits with 1 where one is
-    refuted, vacuous, or does not come to an end."""
+    """Test rules on random instances, and prove those that can be proved; exit with 1 if one is
+    refuted, vacuous, or does not end."""
     if json and json_lines:
         raise typer.BadParameter("--json is one text, --json-lines many: choose one of them")
     from satura.commands.check import check_rules
@@ -100,14 +100,14 @@ def explain(
         list[str] | None,
         typer.Option(
             "--sizes", "--size", metavar="NAME=N",
-            help="Sizes, or LOW:HIGH, of a symbol: say which of them share kernels, others being"
-            " typical; repeatable. Of more than 10,000 a sample is looked at.",
+            help="A size, or a range LOW:HIGH, of a symbol: say which sizes share kernels; other"
+            " symbols have typical sizes. Repeatable. Of more than 10,000 a sample is examined.",
         ),
     ] = None,
     json: AsJson = False,
 ) -> None:  # fmt: skip
-    """Say which rules, one after the other, the nodes come from that MODEL is rewritten to, or with
-    --sizes, into which classes sizes fall and what tells these apart."""
+    """Say which rules, in order, produced the nodes that MODEL is rewritten to. With --sizes, say
+    which classes sizes fall into, and what distinguishes these."""
     if sizes:
         from satura.commands.classes import show_classes
 
@@ -139,14 +139,16 @@ def rules(
         int,
         typer.Option(
             min=0,
-            help="With --worth, leave out all laws, all that round, and so many random halves, too;"
-            " exit with 1 where fewer laws make a model cheaper by more than 0.5 %.",
+            help="With --worth, also leave out all laws, all laws that round, and this many random"
+            " halves; exit with 1 if fewer laws make a model cheaper by more than 0.5 %.",
         ),
     ] = 0,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same halves.")] = 0,
     csv: Annotated[
         Path | None,
-        typer.Option(help="Write --worth to this file; what stands in it is not done again."),
+        typer.Option(
+            help="Write --worth to this file; results already in it are not computed again."
+        ),
     ] = None,
 ) -> None:
     """List the rules of a set: law, whether it holds bit for bit, whether it is proved, and where

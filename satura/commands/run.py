@@ -14,17 +14,18 @@ from satura.backend.run.calls import Runnable
 from satura.commands.terminal import print_json, print_table, progress
 from satura.pipeline.inputs import (
     full_sizes,
-    independent_sizes,
     parse_sizes,
     random_arguments,
     read_input,
     read_inputs,
     refuse_twice,
     sizes_text,
+    types_at,
 )
 from satura.rewrite.errors import CallError
 from satura.rewrite.system.files import output_file
-from satura.rewrite.types.tensor_type import Array, open_sizes
+from satura.rewrite.types.sequence_type import SequenceType
+from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 if TYPE_CHECKING:  # what was compiled before starts without what compiles
     from onnx import ModelProto
@@ -102,6 +103,8 @@ def _results(
     except CallError as error:
         if is_drawn and program.deciding:
             names, first = ", ".join(program.deciding), program.deciding[0]
+            if isinstance(program.inputs[first], SequenceType):
+                option = "--inputs FILE.npz, which names its tensors {0}[0], {0}[1], …"
             error.args = (
                 f"{error}; the values of {names}, which decide shapes, were drawn at random: give"
                 f" {option.format(first)}",
@@ -123,17 +126,18 @@ def _arguments(
         wanted = parse_sizes(sizes)
 
         def drawn(program: Runnable) -> Arguments:
+            types: Mapping[str, TensorType] = program.inputs
             if model is not None:
                 from satura.pipeline.sizes import middles
 
-                symbols = open_sizes(program.inputs.values())
+                symbols = open_sizes(types.values())
                 typical = {name: size for name, size in middles(dims).items() if name in symbols}
-                own = independent_sizes({**typical, **wanted}, model, program.inputs)
+                types, own = types_at({**typical, **wanted}, model, types)
             else:  # sizes that a file is ready for are those that it was made for
                 own = {**program.first_sizes, **wanted} if isinstance(program, Opened) else wanted
-            full = full_sizes(program.inputs, own)
+            full = full_sizes(types, own)
             shown = f" at {sizes_text(full)} (see --size)" if full else ""
-            return random_arguments(program.inputs, own), shown
+            return random_arguments(types, own), shown
 
         return drawn
     arrays: dict[str, Array] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from satura.backend.plan.kernels import refused_dispatches
@@ -23,6 +23,7 @@ from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.records import ClassRecord, class_records
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.records import DispatchRecord, dispatch_records
+from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.program.program import Program
 from satura.rewrite.program.records import NodeRecord, check_node, node_records
 
@@ -53,6 +54,11 @@ class Stage:
             raise CallError(f"%{node} = {self.program.nodes[node]} is in none of the {kind}")
         return Stage(self.program, found)
 
+    def as_json(self, kind: str) -> dict[str, object]:
+        """The outputs and the records, which are of this kind."""
+        shown = [asdict(record) for record in self.records]
+        return {"outputs": dict(self.program.outputs), kind: shown}
+
 
 def show(
     model: str, values: list[str], stage: str, node: str | None, compiling: Compiling,
@@ -60,8 +66,9 @@ def show(
 ) -> None:  # fmt: skip
     """Print what `stage` makes of `model`, or only what concerns `node`.
 
-    In the first two stages a node is one of the loaded program, later one of the extracted
-    program. Raises CallError for an unknown stage or node.
+    Of a model that runs in several parts each is shown. In the first two stages a node is one of
+    the loaded program, later one of the extracted program. Raises CallError for an unknown stage or
+    node.
     """
     if stage not in STAGES:
         raise CallError(f"there is no stage {stage!r}; choose from {list(STAGES)}")
@@ -72,26 +79,60 @@ def show(
     number = None if node is None else node_number(node)
     source = with_values(file_or_light(model), values)
     with progress(f"showing {model}") as phase:
-        made = _stage(source, stage, compiling, phase)
+        parts = _parts(source, compiling, phase)
+        if number is not None and len(parts) > 1:
+            raise CallError(f"--node is for one program, and {model} runs in {len(parts)} parts")
+        stages = [_stage(program, stage, compiling, phase) for program, _ in parts]
         if number is not None:
-            made = made.only(number, STAGES[stage])
-        records = made.records
+            stages = [made.only(number, STAGES[stage]) for made in stages]
         if assembly:
             phase("kernels", 0.0)
-            records = [with_assembly(each) for each in records if isinstance(each, KernelRecord)]
+            stages = list(map(_with_assembly, stages))
     if json:
-        outputs = dict(made.program.outputs)
-        shown = [asdict(record) for record in records]
-        print_json({"stage": stage, "outputs": outputs, STAGES[stage]: shown})
+        rows = [made.as_json(STAGES[stage]) for made in stages]
+        steps = [{**row, "hosts": nodes} for row, (_, nodes) in zip(rows, parts, strict=True)]
+        print_json({"stage": stage, **(rows[0] if _is_one(parts) else {"parts": steps})})
         return
-    print_line(("\n" if STAGES[stage] == "nodes" else "\n\n").join(map(str, records)))
-    if number is None:
-        print_line("\n".join(made.program.output_lines))
+    for at, (made, (_, nodes)) in enumerate(zip(stages, parts, strict=True), 1):
+        if not _is_one(parts):
+            print_line(f"# part {at} of {len(parts)}")
+        between = "\n" if STAGES[stage] == "nodes" else "\n\n"
+        print_line(between.join(map(str, made.records)))
+        if number is None:
+            print_line("\n".join(made.program.output_lines))
+        for host in nodes:
+            print_line(f"# then {host} runs in Python")
 
 
-def _stage(source: Model, stage: str, compiling: Compiling, phase: Progress) -> Stage:
+_Part = tuple[Program, tuple[str, ...]]
+"""A program as it is loaded, and the nodes that run in Python behind it."""
+
+
+def _parts(source: Model, compiling: Compiling, phase: Progress) -> list[_Part]:
+    """The program of a model, or of one that runs in several parts those of each."""
     phase("load", 0.0)
-    program = load(source)
+    try:
+        return [(load(source), ())]
+    except OpenExtents as error:
+        compiled = replace(compiling, rules="none", cost="default").compile(source, phase)
+        if compiled.deciding:
+            raise error from None
+        return [
+            (part.source, nodes) for part, nodes in zip(compiled.parts, compiled.hosts, strict=True)
+        ]
+
+
+def _is_one(parts: Sequence[_Part]) -> bool:
+    """Whether a model is one program, and nothing runs in Python beside it."""
+    return len(parts) == 1 and not parts[0][1]
+
+
+def _with_assembly(made: Stage) -> Stage:
+    kernels = [each for each in made.records if isinstance(each, KernelRecord)]
+    return replace(made, records=[with_assembly(each) for each in kernels])
+
+
+def _stage(program: Program, stage: str, compiling: Compiling, phase: Progress) -> Stage:
     if stage == "program":
         return Stage(program, node_records(program))
     threads = threads_for(compiling.threads)

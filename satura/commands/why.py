@@ -10,10 +10,11 @@ from satura.commands.terminal import print_json, print_line, progress
 from satura.commands.values import with_values
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import rules_for, saturate_beside
-from satura.rewrite.errors import CallError, RuleError
+from satura.rewrite.errors import CallError
 from satura.rewrite.explain.findings import Why
 from satura.rewrite.explain.why import why as explain_rule
 from satura.rewrite.isolation.process import Doing, call
+from satura.rewrite.language.mistakes import suggestion
 from satura.rewrite.language.rule import Rule, RuleSet
 from satura.rewrite.onnx.load import load_with_names
 
@@ -56,10 +57,13 @@ def _rule_of_name(rules: RuleSet, name: str, chosen: str) -> Rule:
     book = rule_set("default")
     if name not in rules and (name in book or _members(book, name)):
         raise CallError(f"'{name}' is not in the rule set '{chosen}', but in the rule book")
-    try:
-        return rules[name]
-    except RuleError as error:
-        raise CallError(str(error)) from None
+    if name not in rules:
+        known = {each for rule in (*book, *rules) for each in (rule.name, rule.family) if each}
+        raise CallError(
+            f"there is no rule '{name}'{suggestion(name, known)}; `satura rules` lists those of"
+            " the rule book"
+        )
+    return rules[name]
 
 
 def _members(rules: RuleSet, family: str) -> list[str]:

@@ -6,10 +6,11 @@ for trial in trials({"mine": "model.onnx"}, extractors={"mine": my_extractor}):
     print(trial.extractor, trial.cost, trial.gap)
 
 `write_trials` and `read_trials` keep them as CSV, `plot_trials` draws them. An extractor is a
-function of a `ChoiceGraph` that gives a `Result`; `EXTRACTORS` has satura's by name, `dag_greedy`
-is the simplest that is of use. A cost model is a subclass of `CostModel` whose method `seconds`
-says how long a dispatch of some `Features` takes. `read_gym` and `gym_text` read and write choice
-graphs as the collection extraction-gym has them.
+function of a `ChoiceGraph` that gives a `Result`, whose cost trials compute again from what the
+goals need; `EXTRACTORS` has satura's by name, `dag_greedy` is the simplest that is of use. A cost
+model is a subclass of `CostModel` whose method `seconds` says how long a dispatch of some
+`Features` takes. `read_gym` and `gym_text` read and write choice graphs as the collection
+extraction-gym has them.
 """
 
 from satura.experiments.plot import plot_trials

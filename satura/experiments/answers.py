@@ -61,7 +61,8 @@ def _asked(name: str, choose: Extractor, graph: ChoiceGraph) -> object:
 def judged(name: str, result: object, graph: ChoiceGraph) -> Result:
     """What an extractor gave, at the cost that it has in the graph.
 
-    Raises CallError for what is not a choice with a bound.
+    Of a choice for further classes only the part that the goals need counts. Raises CallError for
+    what is not a choice with a bound.
     """
     if not isinstance(result, Result):
         raise CallError(f"the extractor {name!r} gave a {type(result).__name__}, not a Result")
@@ -76,7 +77,7 @@ def judged(name: str, result: object, graph: ChoiceGraph) -> Result:
             f"the extractor {name!r} chose candidates that read each other in a circle: class"
             f" {circular[0]} is never computed"
         )
-    return Result(choice, graph.cost(choice.values()), _bound(name, result.bound))
+    return Result(needed, graph.cost(needed.values()), _bound(name, result.bound))
 
 
 def _choice(name: str, choice: object, graph: ChoiceGraph) -> dict[int, int]:

@@ -1,4 +1,4 @@
-"""Digests of what is tried: by them trials that are kept are told from those of changed models."""
+"""Digests of models and settings: they show whether a stored trial is still up to date."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _is_begun: Array[c_bool] = (c_bool * 0)()
 
 
 def in_turn(work: Sequence[Work[Made]]) -> Iterator[Made]:
-    """What each makes, here."""
+    """The result of each piece of work, computed in this process."""
     for _, make in work:
         yield make()
 

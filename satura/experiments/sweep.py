@@ -11,20 +11,23 @@ from time import process_time
 from typing import TypeAlias, TypeVar
 
 from satura.backend.cores import usable_of
+from satura.backend.target import threads_for
 from satura.distributed import Client, each_on_workers
 from satura.experiments.answers import answers
 from satura.experiments.content import check_kind, content_of, model_digest
 from satura.experiments.parallel import RulesOfFiles, beside, in_turn, pack_rules, unpack_rules
+from satura.experiments.typical import typical
 from satura.pipeline.models import Model, load
 from satura.pipeline.rates import cost_model
 from satura.pipeline.rule_sets import Rules, check
+from satura.pipeline.sizes import Dims
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.limits import Limits
-from satura.rewrite.errors import CallError, brief
-from satura.rewrite.extract.checked import check_graph
+from satura.rewrite.errors import CallError, ProgramError, brief
 from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Extractor
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
+from satura.rewrite.extract.greedy import tree_greedy
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import check_named
 
@@ -65,17 +68,17 @@ class Trial:
 
     @property
     def key(self) -> Key:
-        """What was tried on what."""
+        """Identifies the trial."""
         return self.model, self.rules, self.cost_model, self.limits, self.extractor
 
     @property
     def outcome(self) -> tuple[float, ...]:
-        """What comes out whenever the same is tried, by an extractor that does not draw lots."""
+        """The results that a deterministic extractor gives whenever the trial is repeated."""
         return self.enodes, self.candidates, self.cost, self.dispatches, self.copies
 
     @property
     def contradiction(self) -> str:
-        """What of its numbers cannot be, beyond rounding; empty where all can."""
+        """Which of its numbers are impossible, allowing for rounding; empty if none is."""
         if self.bound > self.cost * (1 + NOISE):
             return f"bound is {self.bound}, which is above cost, {self.cost}"
         gap = _gap(self.cost, self.bound)
@@ -85,12 +88,12 @@ class Trial:
 
     @property
     def graph(self) -> object:
-        """What tells its e-graph from others."""
+        """Identifies its e-graph."""
         return self.key[:-1], self.content, self.enodes, self.candidates
 
     @property
     def is_of_graph(self) -> bool:
-        """Whether it is of a choice graph, whose costs are not seconds."""
+        """Whether it was made on a choice graph, whose costs are not seconds."""
         return self.rules == GIVEN
 
 
@@ -111,20 +114,20 @@ class _Cell:
     extractors: Mapping[str, Extractor]
 
     def among(self, done: Mapping[Key, Trial]) -> list[Trial] | None:
-        """Its trials, where all of them are done, on what the names stand for now."""
+        """Its trials, if all are done and were made on the same content as now; else None."""
         found = [done.get((*self.names, extractor)) for extractor in self.extractors]
         same = [each for each in found if each is not None and each.content == self.content]
         return same if self.content and len(same) == len(found) else None
 
     @property
     def name(self) -> str:
-        """What it is called in errors."""
+        """Its name in errors."""
         named = zip(("model", "rules", "cost model", "limits"), self.names, strict=True)
         return ", ".join(f"{what} {name!r}" for what, name in named if name != GIVEN)
 
     @property
     def about(self) -> tuple[str, str, str, str, str]:
-        """What the trials of its extractors have in common, but for numbers."""
+        """The texts that the trials of all its extractors share."""
         return self.names[0], self.content, *self.names[1:]
 
     def run(self) -> list[Trial]:
@@ -156,16 +159,20 @@ def trials(
     jobs: int = 1,
     done: Collection[Trial] = (),
     client: Client | None = None,
+    threads: int | None = None,
+    dims: Dims | None = None,
 ) -> Iterator[Trial]:
     """Every extractor on every e-graph, in this order as they are asked for.
 
     `rules`, `extractors` and `costs` ("reference", "default", "calibrated") are names of satura's
-    own, or rule sets, functions and cost models by a name. A model may be a choice graph, for which
-    rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes, of which
-    there are no more than CPUs; or with a `client` (a `distributed.Client`) as many as its Dask
-    cluster has threads. There, models and rules that are in files must be so on each worker, under
-    the same path. An e-graph whose trials are all among those `done`, with the same `content`, is
-    not made again: these are given back.
+    own, or rule sets, functions and cost models by a name. Costs by name are for `threads`, all
+    cores by default, but for those of "reference", which are for one; and all costs for the typical
+    sizes of symbols that `dims` say, as in `satura.compile`. A model may be a choice graph, for
+    which rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes, of
+    which there are no more than CPUs; or with a `client` (a `distributed.Client`) as many as its
+    Dask cluster has threads. There, models and rules that are in files must be so on each worker,
+    under the same path. An e-graph whose trials are all among those `done`, with the same
+    `content`, is not made again: these are given back.
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
     scipy) or any extractor on it have proved. Raises CallError for an unknown name, for what is not
@@ -173,7 +180,9 @@ def trials(
     cost model raises has notes that say what was tried.
     """
     count = usable_of(jobs, "jobs")
-    cells = _cells(models, rules, extractors, costs, limits or {"default": Limits()})
+    named = _by_name("costs", costs)
+    priced = {name: cost_model(each, threads_for(threads)) for name, each in named.items()}
+    cells = _cells(models, rules, extractors, priced, limits or {"default": Limits()}, dims or {})
     known = {trial.key: trial for trial in done}
     given = [cell.among(known) for cell in cells]
     missing = [cell for cell, found in zip(cells, given, strict=True) if found is None]
@@ -211,16 +220,19 @@ def _cells(
     models: Mapping[str, Model | ChoiceGraph],
     rules: Sequence[str] | Mapping[str, Rules],
     extractors: Sequence[str] | Mapping[str, Extractor | str],
-    costs: Sequence[str] | Mapping[str, CostModel | str],
+    costs: Mapping[str, CostModel],
     limits: Mapping[str, Limits],
+    dims: Dims,
 ) -> list[_Cell]:
     check_named(models, "models")
     check_named(limits, "limits")
+    check_named(dims, "dims")
     chosen = _extractors(extractors)
     named = _by_name("rules", rules)
     for chosen_rules in named.values():
         check(chosen_rules)
-    priced = {name: cost_model(each) for name, each in _by_name("costs", costs).items()}
+    sizes = typical(models.values(), dims)
+    priced = {name: cost_model(each, sizes=sizes) for name, each in costs.items()}
     for limit, each in limits.items():
         if not isinstance(each, Limits):
             raise CallError(f"limits {limit!r} are satura.Limits(...), not {brief(each)}")
@@ -228,7 +240,7 @@ def _cells(
     for name, model in models.items():
         check_kind(name, model)
         if isinstance(model, ChoiceGraph):
-            check_graph(model, name)
+            _check_computable(model, name)
         digest = model_digest(model)
         if isinstance(model, ChoiceGraph):
             names, plain = (name, GIVEN, GIVEN, GIVEN), CostModel()
@@ -240,6 +252,14 @@ def _cells(
             content = content_of(digest, *given)
             found.append(_Cell((name, rule, cost, limit), content, model, *given, chosen))
     return found
+
+
+def _check_computable(graph: ChoiceGraph, name: str) -> None:
+    """Raise ProgramError where a goal cannot be computed."""
+    try:
+        tree_greedy(graph)
+    except ProgramError as error:
+        raise ProgramError(f"the choice graph {name!r}: {error}") from None
 
 
 def _by_name(what: str, given: Sequence[str] | Mapping[str, Given]) -> Mapping[str, Given | str]:

@@ -31,7 +31,7 @@ class _Record(Protocol):
 
     @property
     def outcome(self) -> tuple[float, ...]:
-        """What comes out once more where the same is done with the same content."""
+        """The results that repeating it with the same content must give again."""
 
     @property
     def contradiction(self) -> str:
@@ -86,7 +86,7 @@ def update_rows(
 
 
 def others(rows: Sequence[Row], found: Sequence[Row]) -> list[Row]:
-    """Those of some rows that nothing found is about: not asked for, or not done yet."""
+    """The rows without a counterpart among those found: not asked for, or not done yet."""
     keys = {each.key for each in found}
     return [each for each in rows if each.key not in keys]
 

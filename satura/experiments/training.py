@@ -102,7 +102,7 @@ def _matmul(draw: Drawing) -> int:
 
 
 def _matmul_of_few_rows(draw: Drawing) -> int:
-    """Of weights that no cache holds until the next call, as those of most models."""
+    """A product whose weights are in no cache at the next call, as in most models."""
     rows, depth, columns = draw.sizes((1, 8), (1000, 4000), (1000, 3000))
     return draw.build.matmul(draw.input(rows, depth), draw.constant(depth, columns))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from satura.backend.run.calls import REFUSALS, Runnable, refused
 from satura.pipeline.ready import ReadyPart
 from satura.pipeline.rewritten import Rewritten
-from satura.rewrite.errors import CallError, brief, file_errors
+from satura.rewrite.errors import CallError, advice, brief, file_errors
 from satura.rewrite.program.arguments import (
     as_arrays,
     as_number,
@@ -145,10 +145,10 @@ class Compiled(Runnable):
         try:
             plan, store = self._whole.plans.looked_at(sizes)
         except REFUSALS as error:
+            typical = advice("satura.compile(model, dims={'batch': 1})", "--dim batch=1")
             raise CallError(
                 f"the model does not run where {sizes_text(sizes)}, and no sizes were found at"
-                " which it does: give typical ones, as dims={'batch': 1} of satura.compile or"
-                f" --dim batch=1: {error}"
+                f" which it does: give typical ones, as in {typical}: {error}"
             ) from error
         kernels = {kernel.name: kernel.dispatches for kernel in plan.executables}
         return kernels, {

@@ -17,6 +17,7 @@ from satura.rewrite.program.memory import refuse_beyond_memory, tensor_bytes
 from satura.rewrite.system.files import open_regular
 from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.dims import static
+from satura.rewrite.types.sequence_type import SequenceType, member
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 if TYPE_CHECKING:
@@ -37,17 +38,17 @@ def random_inputs(
 def random_inputs_of(
     model: Path | ModelProto, inputs: Mapping[str, TensorType], sizes: Mapping[str, int],
     others: bool = False,
-) -> dict[str, Array]:  # fmt: skip
+) -> tuple[dict[str, Array], dict[str, int]]:  # fmt: skip
     """An argument for each of the `inputs` that programs of `model` have, by sizes that it
-    declares.
+    declares, and the size of each symbol.
 
     With `others`, sizes that it does not declare are those of another model.
     """
-    own = independent_sizes(sizes, model, inputs)
+    types, own = types_at(sizes, model, inputs)
     if others:
-        symbols = open_sizes(inputs.values())
+        symbols = open_sizes(types.values())
         own = {name: size for name, size in own.items() if name in symbols}
-    return random_arguments(inputs, own)
+    return random_arguments(types, own), full_sizes(types, own)
 
 
 def random_arguments(
@@ -56,8 +57,8 @@ def random_arguments(
     """An argument for each input: floats are standard normal, integers and bools 0 or 1.
 
     So small, integers are indices into any table and masks alike. A symbolic size that `sizes`
-    does not name is DEFAULT_SIZE. Raises CallError for a size that no input has, and where memory
-    cannot hold the arguments.
+    does not name is DEFAULT_SIZE; a sequence has two tensors, and an optional has its element.
+    Raises CallError for a size that no input has, and where memory cannot hold the arguments.
     """
     given = dict(sizes or {})
     symbols = sorted(open_sizes(inputs.values()))
@@ -66,15 +67,41 @@ def random_arguments(
         raise unknown_size(unknown[0], symbols)
     full = full_sizes(inputs, given)
     generator = np.random.default_rng(seed)
-    types = {name: type_.concrete(full) for name, type_ in inputs.items()}
+    plain = {
+        own: each
+        for name, type_ in inputs.items()
+        for own, each in _tensors(name, type_, full).items()
+    }
+    types = {name: type_.concrete(full_sizes(plain, full)) for name, type_ in plain.items()}
     named = ((f"input {name!r}", type_) for name, type_ in types.items())
     refuse_beyond_memory(sum(map(tensor_bytes, types.values())), named, CallError)
-    return {name: _draw(generator, type_) for name, type_ in types.items()}
+    empty = {
+        name: np.zeros(0, np.int64)
+        for name, type_ in inputs.items()
+        if name not in types and member(name, 0) not in types
+    }
+    return {name: _draw(generator, type_) for name, type_ in types.items()} | empty
+
+
+def _tensors(name: str, type_: TensorType, sizes: Mapping[str, int]) -> Mapping[str, TensorType]:
+    """The tensors that an input is: itself, or so many of a sequence as `sizes` say."""
+    if not isinstance(type_, SequenceType):
+        return {name: type_}
+    rank = 2 if type_.dims is None else len(type_.dims)
+    return type_.members(name, np.full([*map(static, type_.concrete(sizes).shape)], rank))
 
 
 def full_sizes(inputs: Mapping[str, TensorType], sizes: Mapping[str, int]) -> dict[str, int]:
-    """The size of each symbol of these inputs: that of `sizes`, else DEFAULT_SIZE."""
-    return {name: sizes.get(name, DEFAULT_SIZE) for name in sorted(open_sizes(inputs.values()))}
+    """The size of each symbol of these inputs: that of `sizes`, else DEFAULT_SIZE; of a sequence
+    two, and of an optional one tensor."""
+    counts = {
+        name: 2 if type_.is_list else 1
+        for type_ in inputs.values()
+        if isinstance(type_, SequenceType)
+        for name in type_.symbols
+    }
+    usual = dict.fromkeys(sorted(open_sizes(inputs.values())), DEFAULT_SIZE) | counts
+    return {name: sizes.get(name, size) for name, size in usual.items()}
 
 
 def sizes_text(sizes: Mapping[str, int]) -> str:
@@ -82,36 +109,36 @@ def sizes_text(sizes: Mapping[str, int]) -> str:
     return " ".join(f"{name}={size}" for name, size in sizes.items())
 
 
-def independent_sizes(
+def types_at(
     sizes: Mapping[str, int], model: Path | ModelProto, inputs: Mapping[str, TensorType]
-) -> dict[str, int]:
-    """`sizes` without those that `model` declares and that others decide, as past + 1 is.
+) -> tuple[Mapping[str, TensorType], dict[str, int]]:
+    """The types of arguments of these `sizes`, and the sizes without those that others decide.
 
-    Raises CallError where one is not what the others make it.
+    They are those of the usual program, `inputs`, where it takes such arguments. Else they are
+    those that `model` declares: another program may take them.
     """
     symbols = open_sizes(inputs.values())
-    found = {name: size for name, size in sizes.items() if name in symbols}
-    if len(found) == len(sizes):
-        return found
+    own = {name: size for name, size in sizes.items() if name in symbols}
+    if len(own) == len(sizes):
+        return inputs, own
     from satura.rewrite.onnx.files import read_apart
     from satura.rewrite.onnx.inputs import declared_inputs
 
     declared = declared_inputs(read_apart(model).proto.graph)
+    types = {name: declared.get(name, type_) for name, type_ in inputs.items()}
     equal = {
         str(stated): dim
         for name, type_ in inputs.items()
-        for stated, dim in zip(declared[name].shape, type_.shape, strict=True)
+        for stated, dim in zip(types[name].shape, type_.shape, strict=True)
     }
-    full = full_sizes(inputs, sizes)
-    for name in sizes.keys() - symbols:
-        if name not in equal:
-            found[name] = sizes[name]  # unknown, as is said where it is used
-        elif (size := evaluate(equal[name], full)) != sizes[name]:
-            raise CallError(
-                f"random inputs take {name} = {equal[name]}, here {size} and not {sizes[name]};"
-                " arrays of other sizes are given by `satura run --inputs`"
-            )
-    return found
+    own = {str(equal[name]): sizes[name] for name in sizes if name in equal} | own
+    own = {name: size for name, size in own.items() if name in symbols}
+    full = full_sizes(inputs, own)
+    taken = {name: evaluate(dim, full) for name, dim in equal.items()}
+    if all(taken.get(name) == size for name, size in sizes.items() if name not in symbols):
+        return inputs, own
+    usual = {name: taken[name] for name in open_sizes(types.values()) if name in taken}
+    return types, {**usual, **sizes}
 
 
 def _draw(generator: np.random.Generator, type_: TensorType) -> Array:

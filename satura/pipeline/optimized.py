@@ -10,9 +10,11 @@ from onnx import GraphProto, NodeProto, TypeProto, ValueInfoProto
 from satura.pipeline.models import Model
 from satura.pipeline.phases import Progress
 from satura.pipeline.rule_sets import Rules
+from satura.pipeline.sizes import Dims, check_sizes, declared_sizes, middles
 from satura.pipeline.stages import Searched
 from satura.pipeline.written import rewrite_for_file
 from satura.rewrite.egraph.limits import Limits
+from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.onnx.checks import opset_versions
 from satura.rewrite.onnx.cut import OpenExtents, constants_inside, cut
 from satura.rewrite.onnx.files import ModelApart, initializer, read_apart
@@ -24,7 +26,7 @@ from satura.rewrite.onnx.parts import Parts
 from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.onnx.write.kept import with_lasting_graphs
-from satura.rewrite.onnx.write.program import OLDER
+from satura.rewrite.onnx.write.program import OLDEST_SAVED
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import Dim, symbols_of
@@ -58,24 +60,30 @@ def optimized(
     limits: Limits | None = None,
     progress: Progress | None = None,
     strict: bool = False,
+    cost: CostModel | str | None = None,
+    dims: Dims | None = None,
 ) -> Optimized:
     """What `satura.optimize` makes of a model: a program, or Parts where data decide extents.
 
     A node that they depend on stays as it is; what comes before it, and after it, is rewritten.
+    Costs are those of `cost`, at the typical sizes that `dims` say: by default the same on every
+    machine. Raises CallError for a size that the model does not have.
     """
 
     def rewrite(part: Model) -> Searched:
-        return rewrite_for_file(part, rules, limits, progress, strict)
+        return rewrite_for_file(part, rules, limits, progress, strict, cost, dims)
 
     if isinstance(model, Program):
+        check_sizes(middles(dims), model.symbols)
         return _as_one(rewrite(model))
     apart = read_apart(model)
+    check_sizes(middles(dims), declared_sizes(apart))
     try:
         return _as_one(rewrite(apart))
     except OpenExtents:
         whole = upgrade(apart)
         flat = inlined(whole) if whole.proto.functions else whole
-        lasting = with_lasting_graphs(flat, OLDER[0])
+        lasting = with_lasting_graphs(flat, OLDEST_SAVED)
         return _in_parts(with_named_sizes(lasting), rewrite)
 
 

@@ -117,7 +117,7 @@ def _unrefused(
 def _searches(
     saturation: Saturation, met: Appraised, cost: CostModel | None
 ) -> list[tuple[Candidates, Result]]:
-    """A search in the e-graph with the cheapest program that was met, and a wide one where fusion
+    """A search in the e-graph with the cheapest program that was met: a wide one where fusion
     decides what that costs. In a small e-graph as it was at the end, too: a short search may not
     have seen what it gained. And in that of the program as it was, unless what is computed there in
     any case costs as much: so rules make no program dearer. Of a large program only where what was
@@ -126,10 +126,10 @@ def _searches(
     classes, last = saturation.best_classes, saturation.classes
     start, first = saturation.start, saturation.start_classes
     assert classes is not None and isinstance(start, Appraised) and first is not None
-    found = [_searched(met.candidates(classes, cost))]
     is_fused = met.work < (1 - _FUSED) * met.seconds
-    if is_fused and not is_small(classes) and classes.node_count <= _LARGE:
-        found.append(_searched(choices(classes, cost, is_wide=True)))
+    is_wide = is_fused and not is_small(classes) and classes.node_count <= _LARGE
+    made = choices(classes, cost, is_wide=True) if is_wide else met.candidates(classes, cost)
+    found = [_searched(made)]
     if last.node_count <= _SMALL and last != classes:
         found.append(_searched(choices(last, cost)))
     if first not in (classes, last):

@@ -1,6 +1,6 @@
 """What ONNX files have in place of a rewritten program: nodes of the model come back.
 
-A runtime has a kernel for a node that the loader made many small ones of. The rewritten program,
+The loader splits some ONNX nodes for which a runtime has a single kernel. The rewritten program,
 the program as it was loaded and the model's own nodes meet in the classes of the e-graph; among
 them a choice is made anew, by what nodes cost a runtime that fuses little.
 """
@@ -13,13 +13,16 @@ from functools import lru_cache, partial
 
 from satura.pipeline.models import Model
 from satura.pipeline.phases import Phases, Progress
+from satura.pipeline.rates import cost_model
 from satura.pipeline.rule_sets import Rules, rule_set
+from satura.pipeline.sizes import Dims, typical_sizes
 from satura.pipeline.stages import Searched, search
 from satura.rewrite.egraph.classes import ENode
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.egraph.saturate import Saturation
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.extract.choice_graph import ChoiceGraph
+from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.greedy import cheapest_dags, chosen
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.onnx.calls import Call, Operand, Sizes
@@ -53,17 +56,21 @@ def rewrite_for_file(
     limits: Limits | None = None,
     progress: Progress | None = None,
     strict: bool = False,
+    cost: CostModel | str | None = None,
+    dims: Dims | None = None,
 ) -> Searched:
     """As `rewrite`; the program knows what is written in its place, and what was taken for
-    equal."""
+    equal. Costs are those of `cost`, on one thread, at the typical sizes that `dims` say."""
     phases = Phases(progress)
     source, calls = model, tuple[Call, ...]()
     with phases.phase("load"):
         if not isinstance(source, Program):
             source, calls = load_with_calls(source, OPSET)
-    found = search(source, rule_set(rules), limits, phases, strict)
+    sizes = typical_sizes(source, dims)
+    model_of_costs = cost_model(cost or "reference", sizes=sizes)
+    found = search(source, rule_set(rules), limits, phases, strict, model_of_costs)
     made = found.schedule.program
-    written = _Choice(made, source, calls, found.saturation).program() if calls else None
+    written = _Choice(made, source, calls, found.saturation, sizes).program() if calls else None
     program = replace(made, written=written, taken=source.taken, labels=source.labels)
     return replace(found, schedule=replace(found.schedule, program=program))
 
@@ -82,8 +89,11 @@ class _Choice:
     """The candidates for the classes of one saturation, and the program of the cheapest."""
 
     def __init__(
-        self, made: Program, source: Program, calls: Sequence[Call], saturation: Saturation
-    ) -> None:
+        self, made: Program, source: Program, calls: Sequence[Call], saturation: Saturation,
+        sizes: Mapping[str, int],
+    ) -> None:  # fmt: skip
+        """What is written is chosen by its cost at these `sizes`, and at usual ones of others."""
+        self.sizes = sizes
         self.made = with_constants(made)
         self.size = len(saturation.classes.nodes)
         classes = dict(saturation.classes.homes)
@@ -95,13 +105,11 @@ class _Choice:
             homes.append(classes[key] if key in classes else self.fresh())
         known = [self.fresh() if home is None else home for home in saturation.program_classes]
         self.candidates = [
-            *_of_program(made, homes, self.made),
-            *_of_program(source, known, source, _OWN),
+            *_of_program(made, homes, self.made, sizes),
+            *_of_program(source, known, source, sizes, _OWN),
         ]
         for call in calls:
-            times = (
-                _OWN * _OWN if call.inside else _OWN
-            )  # nodes of single steps are the model's, too
+            times = _OWN * _OWN if call.inside else _OWN  # the model's are nodes of steps, too
             self.candidates += self.of_call(call, source, known, times)
         opset = max([opsets([self.made])[""], *(call.host.opset for call in calls)])
         types, reshapes = saturation.classes.types, _reshapes(saturation)
@@ -139,8 +147,10 @@ class _Choice:
         cost = 0.0
         if call.host.op_type not in _MARKS and not is_known:
             moved = {*results} if call.host.op_type in _SIZES else {*reads, *results}
-            cost = call.nodes * _NODE + _products(source, reads, results) + _bytes(source, moved)
-            cost += sum(bytes_of(each.typical(source.typical)) for each in call.inside)
+            products = _products(source, reads, results, self.sizes)
+            cost = call.nodes * _NODE + _bytes(source, moved, self.sizes) + products
+            typical = source.typical | dict(self.sizes)
+            cost += sum(bytes_of(each.typical(typical)) for each in call.inside)
             cost += sum(_NODE / 4 * _count_sizes(x) for x in call.operands if isinstance(x, Sizes))
         leaves = tuple(homes[x] for x in reads)
 
@@ -202,12 +212,13 @@ class _Choice:
 
 
 def _of_program(
-    program: Program, homes: Sequence[int], folded: Program, times: float = 1.0
-) -> list[_Candidate]:
+    program: Program, homes: Sequence[int], folded: Program, sizes: Mapping[str, int],
+    times: float = 1.0,
+) -> list[_Candidate]:  # fmt: skip
     """The nodes of a program as they are in the `folded` one."""
     return [
         _Candidate(
-            homes[at], tuple(homes[x] for x in node.operands), _cost(program, at) * times,
+            homes[at], tuple(homes[x] for x in node.operands), _cost(program, at, sizes) * times,
             partial(_add, node),
         )
         for at, node in enumerate(folded.nodes)
@@ -273,14 +284,14 @@ def _item(number: int) -> _Make:
     return make
 
 
-def _cost(program: Program, index: int) -> float:
+def _cost(program: Program, index: int, sizes: Mapping[str, int]) -> float:
     """What a node costs a runtime that runs what it is written as, in bytes moved."""
     node = program.nodes[index]
     if node.op.name in _FREE or (node.op.name == "broadcast" and _is_implied(program, index)):
         return 0.0
     if program.known[index]:
         return 1.0
-    each = _NODE + _bytes(program, {index, *node.operands})
+    each = _NODE + _bytes(program, {index, *node.operands}, sizes)
     count = 1
     types = tuple(program.nodes[x].type for x in node.operands)
     if node.op.kind is Kind.ELEMENTWISE:
@@ -291,13 +302,13 @@ def _cost(program: Program, index: int) -> float:
             return each * (_TURNED if _moves_one_axis(node.attributes[0]) else 1.0)
         alone = 0 if node.op.name == "reshape" else 1
         own = _NODE / 4 if not alone and not _is_before_a_bias(program, index) else each
-        sizes = 0
+        others = 0
         if any(type_.symbols for type_ in (node.type, *types)):
-            sizes = _count_written(node.op, node.attributes, types) - alone
-        return own + sizes * _NODE / 4
+            others = _count_written(node.op, node.attributes, types) - alone
+        return own + others * _NODE / 4
     elif node.op.kind is not Kind.CONTRACTION:
         count = _count_written(node.op, node.attributes, types)
-    return count * each + _products(program, node.operands, [index])
+    return count * each + _products(program, node.operands, [index], sizes)
 
 
 def _is_implied(program: Program, index: int) -> bool:
@@ -334,8 +345,7 @@ def _count_written(op: Op, attributes: tuple[Attribute, ...], types: tuple[Tenso
     operands = [
         build.add("input", (), Parameter(f"x{at}", type_)) for at, type_ in enumerate(types)
     ]
-    for shape in (each for each in attributes if isinstance(each, Shape)):
-        _add_sources(build, shape.dims)
+    _add_sources(build, [dim for x in attributes if isinstance(x, Shape) for dim in x.dims])
     try:
         model, _ = write_program(build.program({"y": build.add(op, operands, *attributes)}))
     except SaturaError:
@@ -359,19 +369,22 @@ def _add_sources(build: ProgramBuilder, dims: Sequence[Dim]) -> None:
         build.add("input", (), Parameter(name, TensorType(DType.BOOL, (symbol(name),))))
 
 
-def _bytes(program: Program, indices: Iterable[int]) -> float:
+def _bytes(program: Program, indices: Iterable[int], sizes: Mapping[str, int]) -> float:
     """The bytes of some tensors; what is broadcast is read as it was."""
-    total = 0.0
+    total, typical = 0.0, program.typical | dict(sizes)
     for index in indices:
         node = program.nodes[index]
         source = node.operands[0] if node.op.name == "broadcast" else index
-        total += bytes_of(program.nodes[source].type.typical(program.typical))
+        total += bytes_of(program.nodes[source].type.typical(typical))
     return total
 
 
-def _products(program: Program, reads: Sequence[int], results: Sequence[int]) -> float:
+def _products(
+    program: Program, reads: Sequence[int], results: Sequence[int], sizes: Mapping[str, int]
+) -> float:
     """The cost of the products between operands and results."""
     total, seen, stack = 0.0, {*reads}, [*results]
+    typical = program.typical | dict(sizes)
     while stack:
         index = stack.pop()
         if index in seen:
@@ -380,8 +393,8 @@ def _products(program: Program, reads: Sequence[int], results: Sequence[int]) ->
         node = program.nodes[index]
         stack.extend(node.operands)
         if node.op.name in _PRODUCTS:
-            types = [program.nodes[x].type.typical(program.typical) for x in node.operands]
-            result = node.type.typical(program.typical)
+            types = [program.nodes[x].type.typical(typical) for x in node.operands]
+            result = node.type.typical(typical)
             op = REGISTRY["conv"] if node.op.name == "winograd" else node.op  # as it is written
             total += _FLOP * op.flops(tuple(types), node.attributes, result)
     return total

@@ -34,7 +34,7 @@ def quick_gelu(call: Call) -> str:
     """
 
 
-@defined("BiasSoftmax <axis: int = 1, is_inner_broadcast: int> (data, bias) => (output)")
+@defined("BiasSoftmax <axis: int = 1, is_inner_broadcast: flag> (data, bias) => (output)")
 def bias_softmax(call: Call) -> str:
     """The softmax over all axes from `axis` on, as one."""
     axis = call.node.axis(call.integer("axis"), call.rank("data"))
@@ -43,16 +43,26 @@ def bias_softmax(call: Call) -> str:
     return "x = Add (data, bias) output = Softmax <axis = -1> (x)"
 
 
+NUMBERS = {
+    "LeakyRelu": ("alpha",), "Elu": ("alpha",), "ThresholdedRelu": ("alpha",),
+    "HardSigmoid": ("alpha", "beta"), "Clip": ("low", "high"),
+}  # fmt: skip
+"""The numbers of activations that have some: none of them has a default."""
+
+
 def activated(call: Call, result: str, source: str, parameters: dict[str, float]) -> str:
     """The statement that makes `result` the activation of `source` that the node names.
 
-    Raises UnsupportedError for one without a definition.
+    Raises UnsupportedError for one without a definition, ModelError where a number is missing.
     """
     name = call.text("activation") or "Identity"
     match name:
         case "Identity" | "Relu" | "Tanh" | "Sigmoid" | "Softplus" | "HardSwish":
             return f"{result} = {name} ({source})"
         case "LeakyRelu" | "Elu" | "ThresholdedRelu" | "HardSigmoid":
-            given = [f"{key} = {value!r}" for key, value in parameters.items() if key != "gamma"]
+            for key in NUMBERS[name]:
+                if key not in parameters:
+                    raise call.node.wrong(f"activation '{name}' has no number '{key}': give it")
+            given = [f"{key} = {parameters[key]!r}" for key in NUMBERS[name]]
             return f"{result} = {name} <{', '.join(given)}> ({source})"
     raise call.undefined_value("activation")

@@ -131,9 +131,9 @@ def size_of_heads(call: Call, hidden: int, heads: int) -> int:
 
 
 @defined("""
-    Attention <num_heads: int, unidirectional: int = 0, mask_filter_value: float = -10000.0,
-        scale: float = 0.0, qkv_hidden_sizes?: ints, do_rotary: int = 0,
-        rotary_embedding_dim: int = 0, past_present_share_buffer: int = 0>
+    Attention <num_heads: int, unidirectional: flag = 0, mask_filter_value: float = -10000.0,
+        scale: float = 0.0, qkv_hidden_sizes?: ints, do_rotary: flag = 0,
+        rotary_embedding_dim: int = 0, past_present_share_buffer: flag = 0>
         (input, weights, bias?, mask_index?, past?, attention_bias?, past_sequence_length?)
         => (output, present)
 """)
@@ -146,8 +146,8 @@ def attention(call: Call) -> str:
 
 
 @defined("""
-    QAttention <num_heads: int, unidirectional: int = 0, mask_filter_value: float = -10000.0,
-        scale: float = 0.0, do_rotary: int = 0, past_present_share_buffer: int = 0>
+    QAttention <num_heads: int, unidirectional: flag = 0, mask_filter_value: float = -10000.0,
+        scale: float = 0.0, do_rotary: flag = 0, past_present_share_buffer: flag = 0>
         (input, weight, bias, input_scale, weight_scale, mask_index?, input_zero_point?,
         weight_zero_point?, past?) => (output, present)
 """)
@@ -212,7 +212,7 @@ def _joined(call: Call, past: str) -> str:
 
 
 @defined("""
-    MultiHeadAttention <num_heads: int, unidirectional: int = 0,
+    MultiHeadAttention <num_heads: int, unidirectional: flag = 0,
         mask_filter_value: float = -10000.0, scale: float = 0.0>
         (query, key?, value?, bias?, key_padding_mask?, attention_bias?, past_key?, past_value?,
         past_sequence_length?, cache_indirection?) => (output, present_key, present_value, qk)
@@ -220,6 +220,8 @@ def _joined(call: Call, past: str) -> str:
 def multi_head_attention(call: Call) -> str:
     """Keys and values may be packed: behind the queries, or values behind keys, of each head."""
     call.refuse("past_sequence_length", "cache_indirection", "qk")
+    call.together("past_key", "past_value")
+    call.needs("value", "key")
     heads = call.integer("num_heads")
     if len(call.shape("query", 3, 5)) == 5:
         size = call.size("query", 4)

@@ -9,7 +9,7 @@ from satura.rewrite.types.tensor_type import DType
 
 @defined("""
     MatMulNBits <K: int, N: int, bits: int = 4, block_size: int, accuracy_level: int = 0,
-        weight_prepacked: int = 0>
+        weight_prepacked: flag = 0>
         (A, B, scales, zero_points?, g_idx?, bias?) => (Y)
 """)
 def matmul_n_bits(call: Call) -> str:

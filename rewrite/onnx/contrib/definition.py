@@ -6,8 +6,9 @@ def fast_gelu(call: Call) -> str:
     return f'{x} Y = Gelu <approximate = "tanh"> (x)'
 
 Inputs and attributes with a question mark may be left out; an attribute has a kind, and may have a
-default. An op whose body is the same for all its nodes is a text alone, see `defined_as`. Ops in
-bodies are those of opset BODY_OPSET.
+default. A `flag` is an int that must be 0 or 1: of others each implementation makes what it likes.
+An op whose body is the same for all its nodes is a text alone, see `defined_as`. Ops in bodies are
+those of opset BODY_OPSET.
 """
 
 from __future__ import annotations
@@ -32,16 +33,17 @@ _INSTEAD = (
     " satura.ops"
 )
 _OPTIONAL = re.compile(r"(\w+)\?")
-_KIND = re.compile(r"(\w+): (ints?|floats?|string)\b(?=\s*([=,>]))")
+_KIND = re.compile(r"(\w+): (ints?|floats?|string|flag)\b(?=\s*([=,>]))")
 
 
 @dataclass(frozen=True)
 class Signature:
     """An op's name, attributes, inputs and outputs, as a function without a body; the kinds of its
-    attributes; and what may be left out."""
+    attributes, and which of them are flags; and what may be left out."""
 
     function: FunctionProto
     kinds: Mapping[str, int]
+    flags: frozenset[str]
     optional: frozenset[str]
     is_variadic: bool
 
@@ -50,11 +52,15 @@ class Signature:
         """What a text says, such as `Op <k: int, m?: ints, a: float = 1.0> (x, bias?) => (y)`."""
         plain = text.replace("?", "")
         found = _KIND.findall(plain)
-        kinds = {name: AttributeProto.AttributeType.Value(kind.upper()) for name, kind, _ in found}
+        flags = frozenset(name for name, kind, _ in found if kind == "flag")
+        kinds = {
+            name: AttributeProto.AttributeType.Value("INT" if name in flags else kind.upper())
+            for name, kind, _ in found
+        }
         # ONNX's syntax has a kind only where there is a default.
         bare = _KIND.sub(lambda match: match[0] if match[3] == "=" else match[1], plain)
-        function = _parsed(f"{bare} {{ }}")
-        return Signature(function, kinds, frozenset(_OPTIONAL.findall(text)), is_variadic)
+        function = _parsed(f"{bare.replace(': flag', ': int')} {{ }}")
+        return Signature(function, kinds, flags, frozenset(_OPTIONAL.findall(text)), is_variadic)
 
     def inputs(self, count: int) -> list[str]:
         """The names of so many inputs: the last of a variadic op are `inputs0`, `inputs1`, …."""
@@ -68,7 +74,7 @@ class Signature:
         """`node` with the attributes that it leaves out at their defaults.
 
         Raises UnsupportedError for attributes that are not of the signature, ModelError where
-        inputs or attributes are missing or of another kind.
+        inputs or attributes are missing or of another kind, or a flag is neither 0 nor 1.
         """
         given = {attribute.name: attribute.type for attribute in node.proto.attribute}
         for name, kind in given.items():
@@ -80,6 +86,8 @@ class Signature:
                     for each in (self.kinds[name], kind)
                 )
                 raise node.wrong(f"attribute '{name}' must be of kind {wanted}, not {found}")
+            if name in self.flags and node.integer(name) not in (0, 1):
+                raise node.wrong(f"attribute '{name}' must be 0 or 1, not {node.integer(name)}")
         for name in self.function.attribute:
             if name not in given and name not in self.optional:
                 raise node.wrong(f"attribute '{name}' is missing")
@@ -180,6 +188,17 @@ class Call:
                 raise self.undefined(f"output '{name}'")
             if self.node.attribute_value(name):
                 raise self.undefined_value(name)
+
+    def needs(self, given: str, *others: str) -> None:
+        """Raise ModelError where the input is given without one of these."""
+        for other in others:
+            if self.has(given) and not self.has(other):
+                raise self.node.wrong(f"input '{given}' is given without '{other}': add it")
+
+    def together(self, *names: str) -> None:
+        """Raise ModelError where some of these inputs are given, and others are not."""
+        for name in names:
+            self.needs(name, *names)
 
     def undefined_value(self, attribute: str) -> UnsupportedError:
         """The error of a value of an attribute for which the op has no definition here."""

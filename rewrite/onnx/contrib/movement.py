@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from satura.rewrite.onnx.contrib.definition import Call, defined, defined_as
 
-defined_as("Trilu <upper: int = 1> (X, k?) => (Y) { Y = Trilu <upper: int = @upper> (X, k) }")
+defined_as("Trilu <upper: flag = 1> (X, k?) => (Y) { Y = Trilu <upper: int = @upper> (X, k) }")
 defined_as("""
     Pad <mode: string = "constant"> (data, pads, value?) => (output) {
         output = Pad <mode: string = @mode> (data, pads, value)
@@ -13,7 +13,7 @@ defined_as("""
 defined_as("ExpandDims (X, axis) => (Y) { wide = Cast <to = 7> (axis) Y = Unsqueeze (X, wide) }")
 defined_as("""
     NhwcMaxPool <kernel_shape: ints, strides?: ints, pads?: ints, dilations?: ints,
-        auto_pad: string = "NOTSET", ceil_mode: int = 0> (x) => (y) {
+        auto_pad: string = "NOTSET", ceil_mode: flag = 0> (x) => (y) {
         first = Transpose <perm = [0, 3, 1, 2]> (x)
         pooled = MaxPool <
             kernel_shape: ints = @kernel_shape, strides: ints = @strides, pads: ints = @pads,

@@ -68,7 +68,8 @@ def skip_simplified_layer_normalization(call: Call) -> str:
 """)
 def embed_layer_normalization(call: Call) -> str:
     call.refuse("mask_index_type")
-    return _embedded(call, "output", "mask_index")
+    call.needs("segment_ids", "segment_embedding")
+    return _embedded(call, call.has("segment_embedding"), "output", "mask_index")
 
 
 _EMBEDDINGS = ("word_embedding", "position_embedding", "segment_embedding", "gamma", "beta")
@@ -84,20 +85,29 @@ _EMBEDDINGS = ("word_embedding", "position_embedding", "segment_embedding", "gam
         => (layernorm_out, mask_index_out)
 """)
 def quantized_embed_layer_normalization(call: Call) -> str:
+    segments = ("_quant", "_scale", "_zero_point")
+    call.together("segment_ids", *(f"segment_embedding{each}" for each in segments))
     names = [name for name in _EMBEDDINGS if call.has(f"{name}_quant")]
     dequantized = [
         f"{name} = DequantizeLinear ({name}_quant, {name}_scale, {name}_zero_point)"
         for name in names
     ]
-    return f"{' '.join(dequantized)} {_embedded(call, 'layernorm_out', 'mask_index_out')}"
+    has_segments = call.has("segment_embedding_quant")
+    embedded = _embedded(call, has_segments, "layernorm_out", "mask_index_out")
+    return f"{' '.join(dequantized)} {embedded}"
 
 
-def _embedded(call: Call, output: str, mask_index: str) -> str:
-    """The statements that make `output`, and `mask_index`, which counts the ones of each row."""
+def _embedded(call: Call, has_segments: bool, output: str, mask_index: str) -> str:
+    """The statements that make `output`, and `mask_index`, which counts the ones of each row.
+
+    Without ids of segments all words are in the first.
+    """
     segments = "embedding_sum = Identity (placed)"
-    if call.has("segment_ids"):
-        segments = """
-            segments = Gather (segment_embedding, segment_ids)
+    if has_segments:
+        first = "ids = Constant <value = int64 {0}> ()"
+        segments = f"""
+            {"ids = Identity (segment_ids)" if call.has("segment_ids") else first}
+            segments = Gather (segment_embedding, ids)
             embedding_sum = Add (placed, segments)
         """
     if call.has("position_ids"):
@@ -131,7 +141,7 @@ def _embedded(call: Call, output: str, mask_index: str) -> str:
 
 @defined("""
     GroupNorm <groups: int, epsilon: float = 1e-5, activation: int = 0,
-        channels_last: int = 1>
+        channels_last: flag = 1>
         (X, gamma, beta) => (Y)
 """)
 def group_norm(call: Call) -> str:

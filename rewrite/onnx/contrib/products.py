@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from satura.rewrite.onnx.contrib.activations import activated
+from satura.rewrite.onnx.contrib.activations import NUMBERS, activated
 from satura.rewrite.onnx.contrib.definition import Call, defined, perm, scalar
 from satura.rewrite.onnx.contrib.quantized import to_channels_first, to_channels_last
 
-_TRANSPOSED = "transA: int = 0, transB: int = 0, alpha: float = 1.0"
+_TRANSPOSED = "transA: flag = 0, transB: flag = 0, alpha: float = 1.0"
 
 
 def _matrices(call: Call, result: str, source: str, is_batch: int, is_matrix: int) -> str:
@@ -38,11 +38,11 @@ def _fused_matmul(name: str, attributes: str) -> None:
 
 
 _fused_matmul("TransposeMatMul", _TRANSPOSED)
-_fused_matmul("FusedMatMul", f"{_TRANSPOSED}, transBatchA: int = 0, transBatchB: int = 0")
+_fused_matmul("FusedMatMul", f"{_TRANSPOSED}, transBatchA: flag = 0, transBatchB: flag = 0")
 
 
 @defined("""
-    FusedGemm <transA: int = 0, transB: int = 0, alpha: float = 1.0, beta: float = 1.0,
+    FusedGemm <transA: flag = 0, transB: flag = 0, alpha: float = 1.0, beta: float = 1.0,
         activation?: string, activation_alpha?: float, activation_beta?: float,
         activation_gamma?: float>
         (A, B, C?) => (Y)
@@ -69,17 +69,18 @@ _CONV_ATTRIBUTES = (
 
 
 def _activated_conv(call: Call, result: str, source: str) -> str:
-    numbers = call.numbers("activation_params")
-    if call.text("activation") == "Clip":
-        if len(numbers) != 2:
-            raise call.node.wrong("a Clip has two 'activation_params'")
-        low, high = numbers
+    numbers, name = call.numbers("activation_params"), call.text("activation")
+    names = NUMBERS.get(name, ())
+    if names and len(numbers) != len(names):
+        raise call.node.wrong(f"'activation_params' of {name} must be {', '.join(names)}")
+    parameters = dict(zip(names, numbers, strict=False))
+    if name == "Clip":
         return f"""
-            {scalar("low", low, like="X")}
-            {scalar("high", high, like="X")}
+            {scalar("low", parameters["low"], like="X")}
+            {scalar("high", parameters["high"], like="X")}
             {result} = Clip ({source}, low, high)
         """
-    return activated(call, result, source, dict(zip(("alpha", "beta"), numbers, strict=False)))
+    return activated(call, result, source, parameters)
 
 
 @defined(f"FusedConv <{_CONV_ATTRIBUTES}> (X, W, B?, Z?) => (Y)")

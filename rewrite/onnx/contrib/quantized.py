@@ -111,7 +111,7 @@ def concat(call: Call) -> str:
 
 
 @defined("""
-    QLinearGlobalAveragePool <channels_last: int = 0>
+    QLinearGlobalAveragePool <channels_last: flag = 0>
         (X, X_scale, X_zero_point, Y_scale, Y_zero_point) => (Y)
 """)
 def global_average_pool(call: Call) -> str:
@@ -139,8 +139,8 @@ def to_channels_last(call: Call, result: str, source: str) -> str:
 
 @defined(f"""
     QLinearAveragePool <kernel_shape: ints, strides?: ints, pads?: ints,
-        auto_pad: string = "NOTSET", ceil_mode: int = 0, count_include_pad: int = 0,
-        channels_last: int = 0>
+        auto_pad: string = "NOTSET", ceil_mode: flag = 0, count_include_pad: flag = 0,
+        channels_last: flag = 0>
         {_UNARY}
 """)
 def average_pool(call: Call) -> str:
@@ -163,7 +163,7 @@ def average_pool(call: Call) -> str:
 
 @defined("""
     QLinearConv <kernel_shape?: ints, strides?: ints, pads?: ints, dilations?: ints,
-        auto_pad: string = "NOTSET", group: int = 1, channels_last: int = 0>
+        auto_pad: string = "NOTSET", group: int = 1, channels_last: flag = 0>
         (X, x_scale, x_zero_point, W, w_scale, w_zero_point, y_scale, y_zero_point, B?) => (Y)
 """)
 def conv(call: Call) -> str:
@@ -181,11 +181,12 @@ def conv(call: Call) -> str:
 
 
 @defined("""
-    QGemm <transA: int = 0, transB: int = 0, alpha: float = 1.0>
+    QGemm <transA: flag = 0, transB: flag = 0, alpha: float = 1.0>
         (A, a_scale, a_zero_point, B, b_scale, b_zero_point, C?, Y_scale?, Y_zero_point?) => (Y)
 """)
 def gemm(call: Call) -> str:
     """The bias is of i32, in steps of alpha · a_scale · b_scale."""
+    call.together("Y_scale", "Y_zero_point")
     last = f"""
         {"biased = Add (product, C)" if call.has("C") else "biased = Identity (product)"}
         wide = Cast <to = 1> (biased)

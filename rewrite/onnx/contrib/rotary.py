@@ -16,7 +16,7 @@ from satura.rewrite.onnx.contrib.definition import Call, defined, ints
 
 @defined("""
     RotaryEmbedding <num_heads: int = 0, rotary_embedding_dim: int = 0,
-        interleaved: int = 0, is_packed_batching: int = 0, scale: float = 1.0>
+        interleaved: flag = 0, is_packed_batching: flag = 0, scale: float = 1.0>
         (input, position_ids, cos_cache, sin_cache) => (output)
 """)
 def rotary_embedding(call: Call) -> str:
@@ -54,9 +54,9 @@ def rotary_embedding(call: Call) -> str:
 
 @defined("""
     GroupQueryAttention <num_heads: int, kv_num_heads: int, scale: float = 0.0,
-        softcap: float = 0.0, local_window_size: int = -1, do_rotary: int = 0,
-        rotary_interleaved: int = 0, smooth_softmax: int = -1, causal: int = 1,
-        qk_output: int = 0, sliding_window_cache: int = 0, kv_cache_bit_width: int = 0,
+        softcap: float = 0.0, local_window_size: int = -1, do_rotary: flag = 0,
+        rotary_interleaved: flag = 0, smooth_softmax: int = -1, causal: flag = 1,
+        qk_output: int = 0, sliding_window_cache: flag = 0, kv_cache_bit_width: int = 0,
         k_quant_type: string = "NONE", v_quant_type: string = "NONE",
         q_norm_epsilon?: float, k_norm_epsilon?: float, qk_norm_epsilon?: float>
         (query, key?, value?, past_key?, past_value?, seqlens_k, total_sequence_length,
@@ -73,6 +73,10 @@ def group_query_attention(call: Call) -> str:
         "qk_output", "sliding_window_cache", "kv_cache_bit_width", "head_sink",
         "k_scale", "v_scale", "q_norm_weight", "k_norm_weight", "query_seqlens", "output_qk",
     )  # fmt: skip
+    for names in (("key", "value"), ("past_key", "past_value"), ("cos_cache", "sin_cache")):
+        call.together(*names)
+    if call.integer("do_rotary") and not call.has("cos_cache"):
+        raise call.node.wrong("attribute 'do_rotary' is 1, but there is no input 'cos_cache'")
     if call.integer("smooth_softmax") > 0:
         raise call.undefined_value("smooth_softmax")
     for name in ("k_quant_type", "v_quant_type"):
@@ -156,8 +160,8 @@ def _turned(call: Call, result: str, source: str) -> str:
 def _appended(call: Call, name: str, shared: int, size: int) -> str:
     """The statements that make the present of a past and of what is new.
 
-    Rows may have less past than there is place for: new elements follow theirs. Where it is known
-    how many there are in all, the past has no place for more.
+    Rows may have less past than there is place for: new elements follow theirs, and zeros these.
+    Where it is known how many there are in all, the past has no place for more.
     """
     if not call.has("past_key"):
         return f"present_{name} = Identity ({name}_new)"
@@ -190,7 +194,12 @@ def _appended(call: Call, name: str, shared: int, size: int) -> str:
         {name}_from_wide = Unsqueeze ({name}_from, {name}_axes)
         {name}_shape = Shape ({name}_all)
         {name}_index = Expand ({name}_from_wide, {name}_shape)
-        present_{name} = GatherElements <axis = 2> ({name}_all, {name}_index)
+        {name}_moved = GatherElements <axis = 2> ({name}_all, {name}_index)
+        {name}_used = Add (before, length)
+        {name}_is_used = Less ({name}_places, {name}_used)
+        {name}_is_used_wide = Unsqueeze ({name}_is_used, {name}_axes)
+        {name}_nothing = CastLike (zero, {name}_all)
+        present_{name} = Where ({name}_is_used_wide, {name}_moved, {name}_nothing)
     """
 
 

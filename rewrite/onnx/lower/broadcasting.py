@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from satura.rewrite.errors import ProgramError
+from satura.rewrite.onnx.lower.refused import NumbersDifferError
 from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.dims import Dim, SymbolicDim, symbols_of
 from satura.rewrite.types.typical import SMALL, samples
@@ -109,7 +110,9 @@ def common_shape(*shapes: Sequence[Dim], likely: Mapping[str, int] = {}) -> tupl
                 result[axis] = simplest([longest, dim])
             elif dim not in (1, longest) and not is_single(dim, longest, likely):
                 shown = " and ".join(f"[{', '.join(map(str, shape))}]" for shape in shapes)
-                raise ProgramError(f"{shown} do not broadcast: {longest} against {dim}")
+                is_open = isinstance(longest, SymbolicDim) or isinstance(dim, SymbolicDim)
+                kind = ProgramError if is_open else NumbersDifferError
+                raise kind(f"{shown} do not broadcast: {longest} against {dim}")
     return tuple(result)
 
 

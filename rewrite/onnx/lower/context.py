@@ -15,7 +15,7 @@ from functools import wraps
 import numpy as np
 from onnx import AttributeProto, NodeProto, helper
 
-from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
+from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError, advice
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.order import label
@@ -117,10 +117,11 @@ class Context:
         """The symbolic value of an operand. Raises UnknownValue where it depends on data."""
         known = self.values.needed(self[position])
         if known is None:
+            name = self.proto.input[position]
+            give = advice("give its value when you load the model", "give it by --value NAME=VALUE")
             raise UnknownValue(
-                f"{label(self.proto)}: input {position} ('{self.proto.input[position]}') decides a"
-                " shape, but its value is not known from constants and shapes; make it a constant,"
-                " give its value when you load the model (--value on the command line), or declare"
+                f"{label(self.proto)}: input {position} ('{name}') decides a shape, but its value"
+                f" is not known from constants and shapes; make it a constant, {give}, or declare"
                 " the shape of the result"
             )
         return known

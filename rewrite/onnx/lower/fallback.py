@@ -158,14 +158,13 @@ def _result_types(
         reason = str(error).strip().splitlines()[-1]
         raise node.wrong(f"its types do not fit: {reason}") from None
     except UnsupportedError as error:
-        refused = node.unsupported(
-            f"it has no lowering, and the type of its result is not known: {error}"
-        )
         is_open = all(type_.tensor_type.HasField("shape") for type_ in found.values())
         if isinstance(error, DataExtentError) and is_open:
             outputs = {name: with_open_sizes(name, type_, named) for name, type_ in found.items()}
-            raise OpenExtents(str(refused), outputs) from None
-        raise refused from None
+            raise OpenExtents(str(node.unsupported(str(error))), outputs) from None
+        raise node.unsupported(
+            f"it has no lowering, and the type of its result is not known: {error}"
+        ) from None
 
 
 def _of_known_rank(node: Context, inferred: TypeProto, declared: TypeProto | None) -> TypeProto:

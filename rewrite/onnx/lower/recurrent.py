@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 
 import numpy as np
@@ -126,7 +126,10 @@ def _first(
 
 def _activations(node: Context, kind: str, sides: int) -> list[tuple[Activation, ...]]:
     """The functions of each side. Numbers are given in order to those functions that take one;
-    others have their defaults."""
+    others have their defaults.
+
+    Raises UnsupportedError for a function that is unknown, or lacks a number without a default.
+    """
     given = node.attribute_value("activations")
     size = FUNCTIONS[kind]
     default = ("Sigmoid", "Tanh", "Tanh") if kind != "rnn" else ("Tanh",)
@@ -140,10 +143,24 @@ def _activations(node: Context, kind: str, sides: int) -> list[tuple[Activation,
         key = name.lower()
         if key not in ACTIVATIONS:
             raise node.unsupported(f"there is no activation function '{name}'")
-        alpha, beta = ALPHA.get(key, 0.0), BETA.get(key, 0.0)
-        if key in ALPHA and alphas:
-            alpha = alphas.pop(0)
-        if key in BETA and betas:
-            beta = betas.pop(0)
-        found.append((key, alpha, beta))
+        alpha = _number(node, name, "alpha", alphas, ALPHA)
+        found.append((key, alpha, _number(node, name, "beta", betas, BETA)))
     return [tuple(found[side * size : (side + 1) * size]) for side in range(sides)]
+
+
+_WITHOUT_DEFAULT = {("affine", "alpha"), ("scaledtanh", "alpha"), ("scaledtanh", "beta")}
+"""Numbers of functions that ONNX has no ops of: onnxruntime takes 0 where they are missing."""
+
+
+def _number(
+    node: Context, function: str, name: str, given: list[float], defaults: Mapping[str, float]
+) -> float:
+    """The next number of those that are `given`, if the function takes one, or its default."""
+    key = function.lower()
+    if key in defaults and given:
+        return given.pop(0)
+    if (key, name) in _WITHOUT_DEFAULT:
+        raise node.unsupported(
+            f"activation '{function}' has no number in 'activation_{name}', and no default: give it"
+        )
+    return defaults.get(key, 0.0)

@@ -17,7 +17,7 @@ from satura.rewrite.onnx.lower.broadcasting import (
     may_be_equal,
     simplest,
 )
-from satura.rewrite.program.builder import Builder
+from satura.rewrite.onnx.lower.refused import Refusing
 from satura.rewrite.types.at_sizes import evaluate, substitute
 from satura.rewrite.types.attributes import Padding, Window
 from satura.rewrite.types.clamps import never_negative
@@ -51,11 +51,11 @@ class SameSize(Exception):
 
     @property
     def taken(self) -> SizeCondition:
-        """What is taken for equal."""
+        """Which sizes were assumed equal."""
         return SizeCondition(symbol(self.name), self.dim, "=", self.place)
 
 
-class Tensors(Builder):
+class Tensors(Refusing):
     """Builds nodes of canonical ops from operands that broadcast; tensors are node indices.
 
     Extents that must be equal, and may be, are taken for equal: `conditions` collects what calls

@@ -22,10 +22,12 @@ _CONVERTED = {
 others, as Hardmax and Resize, it does not."""
 
 
-def changes(node: NodeProto, old: int, new: int, types: Set[str]) -> Iterator[NodeProto]:
+def changes(
+    node: NodeProto, old: int, new: int, types: Callable[[str], Set[str]] = lambda name: set()
+) -> Iterator[NodeProto]:
     """The nodes that are other ops in the `new` opset, of `node` and those inside it.
 
-    `types` are the element types that are in use.
+    `types` are the element types of tensors, by their names: they count in an older one.
     """
     if new < old:
         yield from [] if is_one_of(node, new, old, types) else [node]
@@ -58,9 +60,11 @@ def with_lasting_graphs(model: ModelApart, newer: int) -> ModelApart:
     """The model, of a newer opset where nodes in graphs inside of others are other ops there: what
     has such graphs could not stay as it is."""
     opset, nodes = opset_versions(model.proto.opset_import).get("", newer), model.proto.graph.node
-    found = [(node, each.op_type) for node in nodes for each in changes(node, opset, newer, set())]
+    if opset >= newer:
+        return model
+    found = [(node, each.op_type) for node in nodes for each in changes(node, opset, newer)]
     is_inside = any(any(inner_graphs(node)) for node, _ in found)
-    if opset >= newer or not is_inside or not {op_type for _, op_type in found} <= _CONVERTED:
+    if not is_inside or not {op_type for _, op_type in found} <= _CONVERTED:
         return model
     try:
         return upgrade(model, newer)

@@ -6,17 +6,16 @@ from onnx import ModelProto, NodeProto, helper
 
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.made_sequences import sequence_of
-from satura.rewrite.onnx.opsets import is_one_of
 from satura.rewrite.onnx.order import all_nodes, label, uses
 from satura.rewrite.onnx.parts import Parts
 from satura.rewrite.onnx.types import type_proto
+from satura.rewrite.onnx.write.element_types import types_of
 from satura.rewrite.onnx.write.emitter import Emitter
 from satura.rewrite.onnx.write.kept import changes, moved
 from satura.rewrite.onnx.write.program import (
-    OLDER,
     another_op,
-    element_types,
     model_of,
+    older_opsets,
     opsets,
     ready_to_write,
     rename,
@@ -116,15 +115,10 @@ class _Graph:
     def _opset(self) -> int:
         """The oldest opset in which all nodes mean the same."""
         newest, nodes = self._versions[""], self._emit.nodes
-        types = element_types([*self._programs.values()])
+        types = types_of([*self._programs.values()], nodes, self._emit.constants, newest)
         made = [each for each in nodes if id(each) not in self._kept]
-        older = [
-            opset
-            for opset in OLDER
-            if opset < newest and all(is_one_of(each, opset, newest, types) for each in made)
-        ]
         differing: list[NodeProto] = []
-        for opset in (*older, newest):
+        for opset in older_opsets(made, newest, types):
             kept = self._kept.values()
             differing = [x for each in kept for x in changes(each, self._old, opset, types)]
             if not differing:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
-from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import FunctionProto, ModelProto, NodeProto, ValueInfoProto, helper
 
 from satura.rewrite.errors import ProgramError, UnsupportedError
 from satura.rewrite.onnx import user_ops
 from satura.rewrite.onnx.bodies import read_outside, with_new_names
 from satura.rewrite.onnx.opsets import is_one_of, means_the_same
 from satura.rewrite.onnx.order import all_nodes, uses
-from satura.rewrite.onnx.types import ELEMENT_CODES, type_proto
+from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.onnx.write import (
     elementwise,
     layout,
@@ -21,6 +21,7 @@ from satura.rewrite.onnx.write import (
     windows,
 )
 from satura.rewrite.onnx.write.axes_of_one import with_early_transposes
+from satura.rewrite.onnx.write.element_types import types_of
 from satura.rewrite.onnx.write.emitter import COMMUTING, OPSET, REDUCTIONS, Emitter, Site
 from satura.rewrite.onnx.write.folding import with_constants
 from satura.rewrite.onnx.write.kept import changes, moved
@@ -34,7 +35,7 @@ from satura.rewrite.types.tensor_type import DType
 
 IR_VERSION = 10
 # onnxruntime has slow kernels of AveragePools newer than 18, and refuses some int8 QDQ of 21.
-OLDER = (18, 19, 20)
+OLDEST_SAVED = 18
 
 EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
     "unary": elementwise.unary,
@@ -78,11 +79,8 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     emit = Emitter([program])
     versions = opsets([program])
     outputs = write_nodes(program, emit, versions[""])
-    types = element_types([program])
-    for older in OLDER:
-        if all(is_one_of(node, older, versions[""], types) for node in emit.nodes):
-            versions[""] = older
-            break
+    types = types_of([program], emit.nodes, emit.constants, versions[""])
+    versions[""] = older_opsets(emit.nodes, versions[""], types)[0]
     nodes = _with_outputs(
         emit.nodes, outputs, {program.nodes[at].input_name for at in program.inputs}
     )
@@ -127,16 +125,15 @@ def model_of(
     return model, {name: x for name, x in constants.items() if name in read}
 
 
-def element_types(programs: Sequence[Program]) -> set[str]:
-    """What ONNX calls the element types that nodes of these programs may be written with."""
-    codes = set().union(*map(_codes, programs))
-    return {f"tensor({TensorProto.DataType.Name(code).lower()})" for code in codes}
-
-
-def _codes(program: Program) -> set[int]:
-    """The element types of a program, and of what its nodes may be written with."""
-    used = {node.type.dtype for node in program.nodes}
-    return {ELEMENT_CODES[dtype] for dtype in used | {DType.BOOL, DType.I64, DType.F32}}
+def older_opsets(
+    nodes: Sequence[NodeProto], newest: int, types: Callable[[str], Set[str]]
+) -> list[int]:
+    """The opsets in which nodes of the newest one mean the same, and this, from the oldest on."""
+    return [
+        opset
+        for opset in range(OLDEST_SAVED, newest + 1)
+        if opset == newest or all(is_one_of(each, opset, newest, types) for each in nodes)
+    ]
 
 
 def value_info(
@@ -289,7 +286,7 @@ def opsets(programs: Sequence[Program], least: int = OPSET) -> dict[str, int]:
         saved = versions[call.domain]
         if not means_the_same(call.op_type, call.opset, saved, call.domain):
             raise UnsupportedError(another_op(str(call), call.opset, saved))
-        inside = () if call.opset == saved else changes(_node(call), call.opset, saved, set())
+        inside = () if call.opset == saved else changes(_node(call), call.opset, saved)
         for each in inside:
             raise UnsupportedError(another_op(f"{each.op_type} in {call}", call.opset, saved))
     return versions

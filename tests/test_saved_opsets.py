@@ -1,0 +1,106 @@
+"""The opset that a model is saved in: the oldest since 18 that takes what each node has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import NodeProto, TensorProto, defs, helper, parser
+
+import satura
+from satura.rewrite.onnx.load import load
+from satura.rewrite.onnx.write.element_types import types_of
+from satura.rewrite.onnx.write.emitter import OPSET
+from satura.rewrite.onnx.write.program import OLDEST_SAVED, older_opsets
+from satura.rewrite.onnx.write.save import to_model
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.tensor_type import DType
+from tests.onnxruntime_reference import run
+
+WRITER = Path(satura.__file__).parents[1] / "rewrite" / "onnx" / "write"
+OPSETS = range(OLDEST_SAVED, OPSET + 1)
+
+
+def written_ops() -> list[str]:
+    """The names of ops that the writer has in its texts, of those that changed since opset 18."""
+    texts = "".join(path.read_text() for path in WRITER.glob("*.py"))
+    names = {*re.findall(r'"([A-Z]\w+)"', texts)}
+    return sorted(name for name in names if defs.has(name, OPSET, "") and is_changed(name))
+
+
+def is_changed(op_type: str) -> bool:
+    return defs.get_schema(op_type, OPSET, "").since_version > OLDEST_SAVED
+
+
+def takes(op_type: str, opset: int, element_type: str) -> bool:
+    """Whether an opset has the op, with a first operand of this type."""
+    return (
+        defs.has(op_type, opset, "")
+        and element_type in defs.get_schema(op_type, opset, "").inputs[0].types
+    )
+
+
+def saved_opset(node: NodeProto, element_type: str) -> int:
+    """The opset of a node whose first operand has this type."""
+    types = {"x": {element_type}}
+    return older_opsets([node], OPSET, lambda name: types.get(name, set()))[0]
+
+
+@pytest.mark.parametrize("op_type", written_ops())
+def test_a_node_has_the_oldest_opset_that_takes_its_element_type(op_type: str) -> None:
+    schema = defs.get_schema(op_type, OPSET, "")
+    for element_type in schema.inputs[0].types:
+        oldest = next(opset for opset in OPSETS if takes(op_type, opset, element_type))
+        node = NodeProto(op_type=op_type, input=["x"], output=["y"])
+        assert saved_opset(node, element_type) == oldest, element_type
+
+
+def test_attributes_and_inputs_of_newer_opsets_count() -> None:
+    for node, opset in (
+        (helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT), 18),
+        (helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT, saturate=0), 19),
+        (helper.make_node("DequantizeLinear", ["x", "s"], ["y"]), 18),
+        (helper.make_node("DequantizeLinear", ["x", "s"], ["y"], block_size=2), 21),
+        (helper.make_node("Gelu", ["x"], ["y"]), 20),
+    ):
+        element_type = "int8" if node.op_type == "DequantizeLinear" else "float"
+        assert saved_opset(node, f"tensor({element_type})") == opset
+
+
+def test_element_types_are_those_of_the_operands() -> None:
+    half = helper.make_tensor("h", TensorProto.FLOAT16, [], [0.5])
+    inside = helper.make_graph(
+        [helper.make_node("Add", ["h", "h"], ["d"])], "inside", [], [], [half]
+    )
+    nodes = [
+        helper.make_node("Greater", ["x", "c"], ["g"]),
+        helper.make_node("Cast", ["g"], ["k"], to=TensorProto.FLOAT16),
+        helper.make_node("Shape", ["k"], ["s"]),
+        helper.make_node("Where", ["g", "x", "x"], ["w"]),
+        helper.make_node("Own", ["w"], ["o"], domain="own"),
+        helper.make_node("If", ["g"], ["f"], then_branch=inside),
+    ]
+    build = Builder()
+    x = build.input("x", DType.F64, (2,))
+    types = types_of([build.program({"y": x})], nodes, {}, OPSET)
+    assert [types(name) for name in "xgkswd"] == [
+        {f"tensor({each})"} for each in ("double", "bool", "float16", "int64", "double", "float16")
+    ]
+    assert types("o") == {f"tensor({each})" for each in ("double", "bool", "float", "int64")}
+
+
+def test_a_largest_of_floats_is_of_opset_18_beside_bools() -> None:
+    """onnxruntime has no Softsign of f64 in opset 20."""
+    model = parser.parse_model("""
+        <ir_version: 9, opset_import: ["": 18]>
+        g (double[2] x) => (double[1] z, double[2] y, bool[2] b) <int64[1] a = {0}> {
+            z = ReduceMax (x, a) y = Softsign (x) b = Greater (x, z)
+        }
+    """)
+    saved = to_model(load(model))
+    assert [each.version for each in saved.opset_import] == [18]
+    arguments = {"x": np.array([1.0, -3.0])}
+    for found, wanted in zip(run(saved, arguments), run(model, arguments), strict=True):
+        np.testing.assert_array_equal(found, wanted)
