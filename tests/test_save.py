@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import satura
@@ -604,6 +604,11 @@ def test_nodes_whose_inputs_changed_places_do_not_come_back_in_newer_opsets() ->
     assert means_the_same("BatchNormalization", 9, 15)
 
 
+def graph(op_type: str) -> GraphProto:
+    """A graph of one node."""
+    return helper.make_graph([node(op_type, "x", "y")], "inside", [], [])
+
+
 @pytest.mark.parametrize(
     ("written", "types", "is_old"),
     [
@@ -614,6 +619,8 @@ def test_nodes_whose_inputs_changed_places_do_not_come_back_in_newer_opsets() ->
         (node("Pad", "x p"), ("tensor(float8e5m2)",), False),
         (node("Gelu", "x"), (), False),
         (node("Relu", "x"), ("tensor(float8e5m2)",), True),
+        (node("Scan", "x p q", body=graph("Relu"), num_scan_inputs=1), (), True),
+        (node("Scan", "x p q", body=graph("Gelu"), num_scan_inputs=1), (), False),
     ],
 )
 def test_what_came_with_newer_opsets_is_told(

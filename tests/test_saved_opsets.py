@@ -70,18 +70,23 @@ def test_attributes_and_inputs_of_newer_opsets_count() -> None:
 
 
 def test_element_types_are_those_of_the_operands() -> None:
+    half = helper.make_tensor("h", TensorProto.FLOAT16, [], [0.5])
+    inside = helper.make_graph(
+        [helper.make_node("Add", ["h", "h"], ["d"])], "inside", [], [], [half]
+    )
     nodes = [
         helper.make_node("Greater", ["x", "c"], ["g"]),
         helper.make_node("Cast", ["g"], ["k"], to=TensorProto.FLOAT16),
         helper.make_node("Shape", ["k"], ["s"]),
         helper.make_node("Where", ["g", "x", "x"], ["w"]),
         helper.make_node("Own", ["w"], ["o"], domain="own"),
+        helper.make_node("If", ["g"], ["f"], then_branch=inside),
     ]
     build = Builder()
     x = build.input("x", DType.F64, (2,))
     types = types_of([build.program({"y": x})], nodes, {}, OPSET)
-    assert [types(name) for name in "xgksw"] == [
-        {f"tensor({each})"} for each in ("double", "bool", "float16", "int64", "double")
+    assert [types(name) for name in "xgkswd"] == [
+        {f"tensor({each})"} for each in ("double", "bool", "float16", "int64", "double", "float16")
     ]
     assert types("o") == {f"tensor({each})" for each in ("double", "bool", "float", "int64")}
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
-from onnx import NodeProto, helper
+from onnx import AttributeProto, NodeProto, helper
 
+from satura.rewrite.onnx.bodies import read_outside, standing_alone
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.opsets import means_the_same, translated
+from satura.rewrite.onnx.write.kept import changes, moved
 from satura.rewrite.ops import Kind
-from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.program.program import ProgramBuilder
+from satura.rewrite.types.attributes import Axis, HostCall, Shape
 from satura.rewrite.types.constant import Constant
-from satura.rewrite.types.dims import SymbolicDim
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.dims import Dim, SymbolicDim
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 _PLAIN = {DType.F32, DType.F64, DType.BOOL}
 _RESIZE = 11  # the opset since which Resize has coordinates, and Upsample is deprecated
@@ -22,36 +26,142 @@ _PER_CHANNEL = 21  # the opset since which GroupNormalization has scales per cha
 
 
 @dataclass(frozen=True)
-class Call:
-    """An ONNX node: it computes nodes of a program from others and from constants.
+class Sizes:
+    """An operand that holds sizes, some of them open, as the `sizes` of a Resize."""
 
-    A result is None that no output of the program needs.
+    dims: tuple[Dim, ...]
+    type: TensorType
+
+    def added(self, build: ProgramBuilder) -> int:
+        """The node of a program that has this value."""
+        lines = [
+            build.add("reshape", [build.add("extent", (), Shape((dim,)))], Shape((1,)))
+            for dim in self.dims
+        ]
+        x = reduce(lambda before, line: build.add("concat", (before, line), Axis(0)), lines)
+        if build.type(x).dtype is not self.type.dtype:
+            x = build.add("cast", (x,), self.type.dtype)
+        if build.type(x) == self.type:
+            return x
+        return build.add("reshape", (x,), Shape(self.type.shape))
+
+
+Operand = int | Constant | Sizes
+
+
+@dataclass(frozen=True)
+class Call:
+    """An ONNX node: it computes nodes of a program from others, from constants and from sizes.
+
+    A result is None that no output of the program needs. One of control flow runs many `nodes`,
+    which read and write tensors of the types `inside`.
     """
 
     host: HostCall
-    operands: tuple[int | Constant, ...]
+    operands: tuple[Operand, ...]
     results: tuple[int | None, ...]
+    nodes: int = 1
+    inside: tuple[TensorType, ...] = ()
 
 
-def calls_of(
-    lowered: Iterable[tuple[Context, Sequence[int]]], places: Mapping[int, int], opset: int
-) -> tuple[Call, ...]:
+@dataclass(frozen=True)
+class Steps:
+    """What a node of control flow was lowered to: so many nodes in all steps, the nodes of these
+    from `first` on, up to `last`, and what its graphs read from `outside`."""
+
+    nodes: int
+    first: int
+    last: int
+    outside: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A node of a model, what it was lowered to, and its steps where it has some."""
+
+    node: Context
+    results: Sequence[int]
+    steps: Steps | None = None
+
+    @property
+    def wanted(self) -> list[int]:
+        """The results that have names."""
+        pairs = zip(self.results, self.node.wanted, strict=False)
+        return [at for at, is_wanted in pairs if is_wanted]
+
+
+def calls_of(lowered: Sequence[Lowered], places: Mapping[int, int], opset: int) -> tuple[Call, ...]:
     """The nodes with what they were `lowered` to, where `opset` has them.
 
     `places` are the positions in a program of what was built. Nodes that became a single one are
     left out: they are written as they were anyway.
     """
-    found = (_call(context, results, places, opset) for context, results in lowered)
+    found = (
+        _call(each, places, opset) if each.steps is None
+        else _call_of_steps(each, each.steps, lowered, places, opset)
+        for each in lowered
+    )  # fmt: skip
     return tuple(call for call in found if call is not None)
 
 
-def _call(
-    node: Context, results: Sequence[int], places: Mapping[int, int], opset: int
+def _call_of_steps(
+    one: Lowered, steps: Steps, lowered: Sequence[Lowered], places: Mapping[int, int], opset: int
 ) -> Call | None:
+    """A node of control flow, with what its graphs read as further operands."""
+    node, nodes = one.node, one.node.build.nodes
+    given = [x for x in node.operands if x is not None]
+    inner = lowered[steps.first : steps.last]
+    met = [(*(x for x in each.node.operands if x is not None), *each.wanted) for each in inner]
+    ends = (*given, *one.wanted, *steps.outside.values())
+    if (
+        not any(at in places for at in one.wanted)
+        or min(ends, default=0) < 0
+        or any(changes(node.proto, node.opset, opset))
+    ):
+        return None
+    inside = tuple(nodes[at].type for each in met for at in each if at >= 0)
+    if any(type_.dtype.is_narrow for type_ in inside):
+        return None  # which opset has these depends on the op
+    proto, outside, constants = standing_alone(node.proto)
+    read: dict[str, Operand | None] = {**constants}
+    for name, x in steps.outside.items():
+        read[outside[name]] = _operand(node, x, places)
+
+    def store(value: Constant) -> str:
+        name = f"m{len(read)}"
+        read[name] = value
+        return name
+
+    proto = moved(proto, node.opset, opset, store)
+    operands = [_operand(node, x, places) for x in given]
+    operands += [read[name] for name in read_outside(proto)]
+    known = tuple(x for x in operands if x is not None)
+    if len(known) < len(operands):
+        return None
+    host = _host(node, proto.attribute, [x is not None for x in node.operands], one.wanted, opset)
+    return Call(host, known, tuple(places.get(at) for at in one.wanted), steps.nodes, inside)
+
+
+def _host(
+    node: Context, attributes: Iterable[AttributeProto], given: Sequence[bool],
+    results: Sequence[int], opset: int, op_type: str = "",
+) -> HostCall:  # fmt: skip
+    """The call of a node with these attributes, which is given some operands."""
+    bare = NodeProto(
+        op_type=op_type or node.proto.op_type,
+        input=[f"i{at}" if is_given else "" for at, is_given in enumerate(given)],
+        output=[f"o{at}" if is_wanted else "" for at, is_wanted in enumerate(node.wanted)],
+        attribute=attributes,
+    )
+    types = tuple(node.build.nodes[at].type for at in results)
+    content = bare.SerializeToString(deterministic=True)
+    return HostCall(bare.op_type, "", opset, content, types)
+
+
+def _call(one: Lowered, places: Mapping[int, int], opset: int) -> Call | None:
+    node, wanted = one.node, one.wanted
     proto = node.proto
-    wanted = [at for at, is_wanted in zip(results, node.wanted, strict=False) if is_wanted]
     given = {x for x in node.operands if x is not None}
-    nodes = node.build.nodes
     if (
         not any(at in places for at in wanted)
         or any(at < 0 for at in (*wanted, *given))
@@ -72,16 +182,12 @@ def _call(
         proto, operands = _resize(node), [operands[0], None, scales]
     elif not is_per_group and not means_the_same(proto.op_type, node.opset, opset):
         return None
-    attributes, moved = translated(proto, opset)
-    for at, value in moved.items():
+    attributes, added = translated(proto, opset)
+    for at, value in added.items():
         operands += [None] * (at + 1 - len(operands))
         operands[at] = value
-    names = ["" if x is None else f"i{at}" for at, x in enumerate(operands)]
-    outputs = [f"o{at}" if is_wanted else "" for at, is_wanted in enumerate(node.wanted)]
-    bare = NodeProto(op_type=proto.op_type, input=names, output=outputs, attribute=attributes)
-    types = tuple(nodes[at].type for at in wanted)
-    content = bare.SerializeToString(deterministic=True)
-    host = HostCall(proto.op_type, "", opset, content, types)
+    are_given = [x is not None for x in operands]
+    host = _host(node, attributes, are_given, wanted, opset, proto.op_type)
     known = tuple(x for x in operands if x is not None)
     return Call(host, known, tuple(places.get(at) for at in wanted))
 
@@ -137,7 +243,7 @@ def _per_channel(node: Context, x: int | None) -> Constant | None:
     return Constant(np.repeat(made.constant.array, channels // groups))
 
 
-def _operand(node: Context, x: int, places: Mapping[int, int]) -> int | Constant | None:
+def _operand(node: Context, x: int, places: Mapping[int, int]) -> Operand | None:
     """Where an operand stands in the program, or its value where it is in no other node."""
     if x in places:
         return places[x]
@@ -145,6 +251,10 @@ def _operand(node: Context, x: int, places: Mapping[int, int]) -> int | Constant
     if made.op.name == "constant":
         return made.constant
     known = node.values.of(x)
-    if known is None or any(isinstance(value, SymbolicDim) for value in known.ravel()):
+    if known is None:
         return None
+    elements = known.ravel().tolist()
+    if any(isinstance(element, SymbolicDim) for element in elements):
+        are_whole = all(isinstance(element, SymbolicDim | int) for element in elements)
+        return Sizes(tuple(elements), made.type) if are_whole else None
     return Constant(np.array(known.tolist(), made.type.dtype.numpy).reshape(known.shape))

@@ -38,12 +38,18 @@ def control_flow(node: Context, body: Body) -> list[int] | None:
     return CONTROL_FLOW[node.proto.op_type](node, body)
 
 
-def _graph(node: Context, name: str) -> GraphProto:
+def body_of(node: Context, name: str) -> GraphProto:
+    """The graph inside of a node that it has by this name."""
     for attribute in node.proto.attribute:
         if attribute.name == name:
             graph: GraphProto = attribute.g
             return graph
     raise node.wrong(f"{name} is missing")
+
+
+def is_decided(node: Context) -> bool:
+    """Whether a node selects a branch that constants and sizes decide."""
+    return node.proto.op_type == "If" and node.values.at_some_sizes(node[0]) is not None
 
 
 def _branch(node: Context, body: Body) -> list[int]:
@@ -53,11 +59,11 @@ def _branch(node: Context, body: Body) -> list[int]:
         raise node.wrong("its condition is not a single element")
     known = node.values.at_some_sizes(node[0])
     if known is not None:
-        return list(body(_graph(node, "then_branch" if known.ravel()[0] else "else_branch"), ()))
+        return list(body(body_of(node, "then_branch" if known.ravel()[0] else "else_branch"), ()))
     with _maybe(node, node[0]):
-        results = body(_graph(node, "then_branch"), ())
+        results = body(body_of(node, "then_branch"), ())
     with _maybe(node, build.unary("not", node[0])):
-        others = body(_graph(node, "else_branch"), ())
+        others = body(body_of(node, "else_branch"), ())
     return [_either(node, node[0], x, y) for x, y in zip(results, others, strict=True)]
 
 
@@ -108,7 +114,7 @@ def _either(node: Context, condition: int, x: int, y: int) -> int:
 def _loop(node: Context, body: Body) -> list[int]:
     """As many copies of the body as there are steps; those after the condition fails keep
     the state."""
-    build, graph = node.build, _graph(node, "body")
+    build, graph = node.build, body_of(node, "body")
     count = None if node.optional(0) is None else node.values.needed(node[0])
     if count is None:
         raise node.unsupported("its number of steps is not known; make it a constant")
@@ -149,7 +155,7 @@ def _scan(node: Context, body: Body) -> list[int]:
     build = node.build
     operands = [node[at] for at in range(1 if node.opset < 9 else 0, len(node.operands))]
     first = len(operands) - node.integer("num_scan_inputs")
-    if not 0 <= first < len(operands) or len(_graph(node, "body").output) < first:
+    if not 0 <= first < len(operands) or len(body_of(node, "body").output) < first:
         raise node.wrong("num_scan_inputs does not fit its inputs and its body")
     if node.opset > 8:
         return _scan_results(node, body, operands[:first], operands[first:])
@@ -164,11 +170,11 @@ def _scan(node: Context, body: Body) -> list[int]:
 
 def _scan_results(node: Context, body: Body, state: list[int], sources: list[int]) -> list[int]:
     """What the state ends as, and what the steps give."""
-    build, graph = node.build, _graph(node, "body")
+    build, graph = node.build, body_of(node, "body")
     first, scanned = len(state), len(sources)
     axes = [
         node.axis(axis, build.rank(x))
-        for axis, x in zip(_per_tensor(node, "scan_input_axes", scanned), sources, strict=True)
+        for axis, x in zip(per_tensor(node, "scan_input_axes", scanned), sources, strict=True)
     ]
     counts = [build.shape(x)[axis] for x, axis in zip(sources, axes, strict=True)]
     count = simplest(counts)
@@ -179,7 +185,7 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
             build.need_equal(each, count)
     steps = _steps(node, count, "the extent of the scanned axes")
     directions = "scan_input_directions" if node.opset > 8 else "directions"
-    backward = _per_tensor(node, directions, scanned)
+    backward = per_tensor(node, directions, scanned)
     collected = []
     for step in range(steps):
         elements = [
@@ -190,14 +196,14 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
         state = list(results[:first])
         collected.append(results[first:])
     outputs = len(graph.output) - first
-    places = _per_tensor(node, "scan_output_axes", outputs)
+    places = per_tensor(node, "scan_output_axes", outputs)
     if outputs and not collected:
         elements = [_element(build, x, axis) for x, axis in zip(sources, axes, strict=True)]
         with build.only_typed():
             made = body(graph, (*state, *elements))[first:]
         return [*state, *(_no_rows(node, x, at) for x, at in zip(made, places, strict=True))]
     rows = [list(column) for column in zip(*collected, strict=True)]
-    ends = _per_tensor(node, "scan_output_directions", outputs)
+    ends = per_tensor(node, "scan_output_directions", outputs)
     for column, back in zip(rows, ends, strict=True):
         if back:
             column.reverse()
@@ -212,12 +218,12 @@ def _map(node: Context, body: Body) -> list[int]:
         columns.append((x,) * count if x >= 0 else tensors_of(node, at))
         if len(columns[-1]) != count:
             raise node.wrong(f"input {at} has {len(columns[-1])} tensors, and input 0 {count}")
-    made = [body(_graph(node, "body"), row) for row in zip(*columns, strict=True)]
+    made = [body(body_of(node, "body"), row) for row in zip(*columns, strict=True)]
     results = range(len(node.proto.output))
     return [build.sequence([row[at] for row in made]) for at in results]
 
 
-def _per_tensor(node: Context, name: str, count: int) -> tuple[int, ...]:
+def per_tensor(node: Context, name: str, count: int) -> tuple[int, ...]:
     """An attribute that has a number for each of several inputs or outputs; 0 where it is not."""
     given = node.integers(name) or (0,) * count
     if len(given) != count:
@@ -231,7 +237,7 @@ def _steps(node: Context, steps: Dim, what: str) -> int:
     Raises UnsupportedError for too many, LongRepetition where Python may take them and should.
     """
     if isinstance(steps, SymbolicDim) and node.build.takes_turns:
-        count, nodes = node.build.usual_number(steps), len(_graph(node, "body").node)
+        count, nodes = node.build.usual_number(steps), len(body_of(node, "body").node)
         if count * nodes > _MOST_NODES:
             shown = f"{count} steps of {nodes} nodes are more than {_MOST_NODES} nodes"
             raise LongRepetition(f"{label(node.proto)}: {shown}")

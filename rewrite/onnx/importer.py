@@ -9,7 +9,8 @@ from onnx import FunctionProto, GraphProto, NodeProto
 
 from satura.rewrite.errors import ModelError, ProgramError, SaturaError, UnsupportedError
 from satura.rewrite.onnx.asked import bind_inputs
-from satura.rewrite.onnx.calls import Call, calls_of
+from satura.rewrite.onnx.bodies import can_stand_alone, count_run, read_outside
+from satura.rewrite.onnx.calls import Call, Lowered, Steps, calls_of
 from satura.rewrite.onnx.checks import (
     LARGEST_VERSION,
     check_declared_type,
@@ -19,7 +20,7 @@ from satura.rewrite.onnx.checks import (
     opset_versions,
 )
 from satura.rewrite.onnx.contrib.table import DEFINITIONS
-from satura.rewrite.onnx.control_flow import Body, LongRepetition, control_flow
+from satura.rewrite.onnx.control_flow import Body, LongRepetition, control_flow, is_decided
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.element_kinds import refuse_other_kinds
 from satura.rewrite.onnx.files import ModelApart, array_of, initializer
@@ -41,6 +42,7 @@ from satura.rewrite.onnx.open_control_flow import open_results
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import in_order, label, short_label
 from satura.rewrite.onnx.origins import origins
+from satura.rewrite.onnx.types_of_steps import types_of_steps
 from satura.rewrite.onnx.user_ops import custom
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.program.program import Program
@@ -91,11 +93,11 @@ class Importer:
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.host_calls: dict[HostCall, str] = {}
         self.random_count = 0
-        self.inlined = 0
+        self.inlined = self.in_steps = 0
         self.checked = 0
         self.outputs: dict[str, int] = {}
         self.labels: dict[int, str] = {}
-        self.lowered: list[tuple[Context, Sequence[int]]] = []
+        self.lowered: list[Lowered] = []
         values = (*model.graph.value_info, *model.graph.output)
         self.declared = {value.name: value.type for value in values}
 
@@ -210,18 +212,27 @@ class Importer:
         self.build.takes_turns = self.takes_turns and not (
             self.build.has_chosen or _is_batched(context)
         )
+        first, before = len(self.lowered), self.in_steps
+        body = self._body_of(context, scope, opsets, depth)
         try:
-            results = control_flow(context, self._body_of(context, scope, opsets, depth))
+            results = control_flow(context, body)
         except UnsupportedError as error:
-            raise self._may_run_outside(context, scope, depth, error) from None
+            raise self._may_run_outside(context, scope, body, depth, error) from None
         if results is not None:
+            if can_stand_alone(context.proto, self.functions) and not is_decided(context):
+                if context.proto.op_type == "If":  # a call runs one branch of both
+                    self.in_steps -= (self.in_steps - before) // 2
+                outside = {name: scope[name] for name in read_outside(context.proto)}
+                run = max(self.in_steps - before, 1)
+                steps = Steps(run, first, len(self.lowered), outside)
+                self.lowered.append(Lowered(context, results, steps))
             return results
         refused: SaturaError | None = None
         if domain == "" and context.proto.op_type in LOWERINGS:
             try:
                 lowered = LOWERINGS[context.proto.op_type](context)
                 made = [lowered] if isinstance(lowered, int) else lowered
-                self.lowered.append((context, made))
+                self.lowered.append(Lowered(context, made))
                 return made
             except NoLowering:
                 pass
@@ -242,7 +253,7 @@ class Importer:
         return Context(self.build, self.values, node, opsets[domain], operands)
 
     def _may_run_outside(
-        self, node: Context, scope: Scope, depth: int, error: UnsupportedError
+        self, node: Context, scope: Scope, body: Body, depth: int, error: UnsupportedError
     ) -> UnsupportedError:
         """The error of a node of control flow, or what says that it can run on the host."""
         is_chosen = self.build.has_chosen and not self.leaves_out
@@ -252,10 +263,12 @@ class Importer:
             return error
         if depth:
             return OpenExtents(str(error))  # once functions are inlined, the graph has it
-        outputs = open_results(node, scope, self.model)
+        outputs, is_long = open_results(node, scope, self.model), isinstance(error, LongRepetition)
+        if outputs is None and not is_long:
+            outside = [scope[name] for name in read_outside(node.proto)]
+            outputs = types_of_steps(node, body, outside)
         if outputs is None and node.proto.op_type != "If":
             error.args = (f"{error}; {_UNDECLARED}",)
-        is_long = isinstance(error, LongRepetition)
         return error if outputs is None else OpenExtents(str(error), outputs, is_long=is_long)
 
     def _fall_back(
@@ -272,7 +285,7 @@ class Importer:
             try:
                 call = with_defaults(context.proto, context.opset, domain)
                 made = self._inline(call, body, context.operands, opsets, depth)
-                self.lowered.append((context, made))
+                self.lowered.append(Lowered(context, made))
                 return made
             except (UnsupportedError, ProgramError) as error:
                 refused = refused or error
@@ -340,6 +353,7 @@ class Importer:
 
         def lower(graph: GraphProto, operands: Sequence[int]) -> Sequence[int]:
             self._count_body(context.proto, len(graph.node))
+            self.in_steps += count_run(graph)
             inner = dict(scope)
             for tensor in graph.initializer:
                 inner[tensor.name] = self.build.constant(array_of(tensor))

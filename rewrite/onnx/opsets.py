@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs, helper
 
+from satura.rewrite.onnx.order import inner_graphs
 from satura.rewrite.types.constant import Constant
 
 _CHANGED = {"GroupNormalization", "RoiAlign", "Upsample"}
@@ -91,13 +92,14 @@ def is_one_of(node: NodeProto, old: int, new: int, types: Callable[[str], Set[st
     type of its tensors, which `types` has by their names, came in between."""
     if not is_standard(node.domain):
         return True
-    if any(each.HasField("g") or each.graphs for each in node.attribute):
+    if not all(is_one_of(x, old, new, types) for graph in inner_graphs(node) for x in graph.node):
         return False
     if not means_the_same(node.op_type, old, new):
         return False
     one, two = (defs.get_schema(node.op_type, opset, "") for opset in (old, new))
     if one.since_version == two.since_version:
         return True
+    _, is_variadic = _operands(node.op_type, old, False)
     pairs = [
         pair
         for each in zip(operands_of(node, old), operands_of(node, new), strict=True)
@@ -105,7 +107,7 @@ def is_one_of(node: NodeProto, old: int, new: int, types: Callable[[str], Set[st
     ]
     return (
         not any((newer.types - older.types) & types(name) for (_, older), (name, newer) in pairs)
-        and len(node.input) <= len(one.inputs)
+        and (is_variadic or len(node.input) <= len(one.inputs))
         and all(
             each.name in one.attributes and each.s == one.attributes[each.name].default_value.s
             for each in node.attribute

@@ -93,6 +93,7 @@ def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 
 def free_names(graph: GraphProto) -> Iterator[str]:
+    """Names that a graph reads and does not have, each as often as it is read."""
     inner = {value.name for value in graph.input} | {value.name for value in graph.initializer}
     inner |= {name for node in graph.node for name in node.output}
     for node in graph.node:

@@ -29,8 +29,9 @@ PARTLY = {
     " the steps, between two programs, and the bodies are programs. So it does at sizes at which"
     " one of the branches does not run, where a saved program refuses calls. The rank and the"
     " element type of each result must follow from the bodies, whichever branch is taken and"
-    " however many steps: branches whose results differ in rank are refused, and bodies need"
-    " declared shapes where ONNX's shape inference finds no rank.",
+    " however many steps: branches whose results differ in rank are refused. Where ONNX's shape"
+    " inference finds no rank, branches need declared shapes, and so do bodies of which Python"
+    " takes the steps only where there are many.",
     "RoiAlign": "with a `sampling_ratio` of 0, ONNX's default, and of maxima, it runs on the host.",
     "NonMaxSuppression": "it is a kernel of its own, which Python calls between two programs.",
     "ScatterElements": "of bool with a `reduction` it runs on the host.",

@@ -25,7 +25,7 @@ from satura.rewrite.extract.choice_graph import ChoiceGraph
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.greedy import cheapest_dags, chosen
 from satura.rewrite.extract.local_search import local_search
-from satura.rewrite.onnx.calls import Call
+from satura.rewrite.onnx.calls import Call, Operand, Sizes
 from satura.rewrite.onnx.load import load_with_calls
 from satura.rewrite.onnx.write.emitter import COMMUTING, OPSET
 from satura.rewrite.onnx.write.folding import with_constants
@@ -34,7 +34,6 @@ from satura.rewrite.onnx.write.raised import Raised, raised
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
 from satura.rewrite.types.attributes import Attribute, BinaryFn, Count, Parameter, Perm, Shape
-from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import Dim, symbol, symbols_of
 from satura.rewrite.types.tensor_type import DType, TensorType, bytes_of
 
@@ -110,7 +109,8 @@ class _Choice:
             *_of_program(source, known, source, sizes, _OWN),
         ]
         for call in calls:
-            self.candidates += self.of_call(call, source, known, _OWN)
+            times = _OWN * _OWN if call.inside else _OWN  # the model's are nodes of steps, too
+            self.candidates += self.of_call(call, source, known, times)
         opset = max([opsets([self.made])[""], *(call.host.opset for call in calls)])
         types, reshapes = saturation.classes.types, _reshapes(saturation)
         products = {  # whose biases stay next to them
@@ -143,18 +143,20 @@ class _Choice:
         reads = [x for x in call.operands if isinstance(x, int)]
         results = [x for x in call.results if x is not None]
         itself = self.fresh()
+        is_known = all(source.known[x] for x in results) and not call.inside
         cost = 0.0
-        if call.host.op_type not in _MARKS and not all(source.known[x] for x in results):
+        if call.host.op_type not in _MARKS and not is_known:
             moved = {*results} if call.host.op_type in _SIZES else {*reads, *results}
             products = _products(source, reads, results, self.sizes)
-            cost = _NODE + _bytes(source, moved, self.sizes) + products
+            cost = call.nodes * _NODE + _bytes(source, moved, self.sizes) + products
+            typical = source.typical | dict(self.sizes)
+            cost += sum(bytes_of(each.typical(typical)) for each in call.inside)
+            cost += sum(_NODE / 4 * _count_sizes(x) for x in call.operands if isinstance(x, Sizes))
         leaves = tuple(homes[x] for x in reads)
-        given = [x if isinstance(x, Constant) else None for x in call.operands]
 
         def make(build: ProgramBuilder, operands: Sequence[int]) -> int:
-            rest = iter(operands)
-            whole = [next(rest) if x is None else build.add("constant", (), x) for x in given]
-            return build.add("host", whole, call.host)
+            places = dict(zip(reads, operands, strict=True))
+            return build.add("host", [_added(build, x, places) for x in call.operands], call.host)
 
         yield _Candidate(itself, leaves, cost * times, make)
         for number, result in enumerate(call.results):
@@ -265,6 +267,13 @@ def _reshape(home: int, of: int, shape: tuple[Dim, ...]) -> _Candidate:
     return _Candidate(home, (of,), _NODE / 4, make)
 
 
+def _added(build: ProgramBuilder, x: Operand, places: Mapping[int, int]) -> int:
+    """The operand of a call in the program that is built."""
+    if isinstance(x, int):
+        return places[x]
+    return x.added(build) if isinstance(x, Sizes) else build.add("constant", (), x)
+
+
 def _item(number: int) -> _Make:
     """The result of this number of a call."""
 
@@ -336,15 +345,28 @@ def _count_written(op: Op, attributes: tuple[Attribute, ...], types: tuple[Tenso
     operands = [
         build.add("input", (), Parameter(f"x{at}", type_)) for at, type_ in enumerate(types)
     ]
-    for shape in (each for each in attributes if isinstance(each, Shape)):
-        for name in sorted(symbols_of(shape.dims)):
-            build.add("input", (), Parameter(name, TensorType(DType.BOOL, (symbol(name),))))
+    _add_sources(build, [dim for x in attributes if isinstance(x, Shape) for dim in x.dims])
     try:
         model, _ = write_program(build.program({"y": build.add(op, operands, *attributes)}))
     except SaturaError:
         return 1
     moving = () if op.kind is Kind.WINDOW else _MOVING  # those around it are not written elsewhere
     return sum(node.op_type not in moving for node in model.graph.node)
+
+
+@lru_cache(maxsize=4096)
+def _count_sizes(sizes: Sizes) -> int:
+    """How many nodes of ONNX compute an operand of sizes."""
+    build = ProgramBuilder()
+    _add_sources(build, sizes.dims)
+    model, _ = write_program(build.program({"y": sizes.added(build)}))
+    return len(model.graph.node)
+
+
+def _add_sources(build: ProgramBuilder, dims: Sequence[Dim]) -> None:
+    """Inputs from which the sizes in `dims` can be read."""
+    for name in sorted(symbols_of(dims)):
+        build.add("input", (), Parameter(name, TensorType(DType.BOOL, (symbol(name),))))
 
 
 def _bytes(program: Program, indices: Iterable[int], sizes: Mapping[str, int]) -> float:

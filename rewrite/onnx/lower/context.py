@@ -20,7 +20,7 @@ from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.values import Known, Values
-from satura.rewrite.types.dims import Dim, SymbolicDim
+from satura.rewrite.types.dims import Dim, SymbolicDim, symbols_of
 from satura.rewrite.types.tensor_type import Array, DType
 
 
@@ -155,7 +155,9 @@ class Context:
         """`dim` at some sizes. Raises UnknownValue where the program is for all sizes."""
         number = self.build.at_some_sizes(dim)
         if number is None:
-            raise UnknownValue(f"{label(self.proto)}: {what} must not depend on the size {dim}")
+            names = sorted(symbols_of([dim]))
+            sizes = f"size{'s' if len(names) > 1 else ''} {' and '.join(names)}"
+            raise UnknownValue(f"{label(self.proto)}: {what} must not depend on the {sizes}")
         return number
 
     def array(self, position: int) -> Array:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from onnx import NodeProto, TensorProto
 
 from satura.rewrite.onnx.opsets import operands_of
+from satura.rewrite.onnx.order import all_nodes, inner_graphs
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.constant import Constant
@@ -31,7 +32,11 @@ def types_of(
         for node in (program.nodes[at] for at in program.inputs):
             found[node.input_name] = {_called(node.type.dtype)}
     possible = {_called(dtype) for dtype in used}
-    for each in nodes:
+    for each in all_nodes(nodes):
+        for graph in inner_graphs(each):
+            codes = {value.name: value.type.tensor_type.elem_type for value in graph.input}
+            codes |= {tensor.name: tensor.data_type for tensor in graph.initializer}
+            found |= {name: {_of_code(code)} for name, code in codes.items() if code}
         _add_results(each, opset, found, possible)
     return lambda name: found.get(name, possible)
 
@@ -52,6 +57,7 @@ def _add_results(
     reads, results = operands_of(node, opset)
     known = {x.variable: found[name] for name, x in reads if name in found and x.is_alike}
     named = {_of_code(each.i) for each in node.attribute if each.name in _NAMING and each.i}
+    named |= {_of_code(each.t.data_type) for each in node.attribute if each.HasField("t")}
     for name, result in results:
         some = known.get(result.variable) or named & result.types or result.types & possible
         found.setdefault(name, some or possible)

@@ -17,8 +17,16 @@ from onnx.defs import get_schema
 from satura.rewrite.errors import ProgramError, UnsupportedError
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.program.program import Node, Program
+from satura.rewrite.types.clamps import never_negative
 from satura.rewrite.types.constant import Constant, content_digest
-from satura.rewrite.types.dims import Dim, Monomial, Quotient, SymbolicDim, static
+from satura.rewrite.types.dims import (
+    Dim,
+    Monomial,
+    Quotient,
+    SymbolicDim,
+    known_at_least,
+    static,
+)
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 OPSET = 21  # the newest that every onnxruntime which satura is tested with knows
@@ -266,8 +274,11 @@ class Emitter:
         return self._written[key]
 
     def _quotient(self, atom: Quotient) -> str:
-        """Floor division: Mod has the sign of the divisor, so what it leaves divides evenly."""
+        """Floor division. Of a negative number Div truncates: Mod has the sign of the divisor, so
+        what it leaves divides evenly."""
         above, below = self.extent(atom.numerator), self.extent(atom.denominator)
+        if never_negative(atom.numerator) and known_at_least(atom.denominator, 0):
+            return self.shared("Div", above, below)
         even = self.shared("Sub", above, self.shared("Mod", above, below))
         return self.shared("Div", even, below)
 

@@ -23,11 +23,11 @@ others, as Hardmax and Resize, it does not."""
 
 
 def changes(
-    node: NodeProto, old: int, new: int, types: Callable[[str], Set[str]]
+    node: NodeProto, old: int, new: int, types: Callable[[str], Set[str]] = lambda name: set()
 ) -> Iterator[NodeProto]:
     """The nodes that are other ops in the `new` opset, of `node` and those inside it.
 
-    `types` are the element types of tensors, by their names.
+    `types` are the element types of tensors, by their names: they count in an older one.
     """
     if new < old:
         yield from [] if is_one_of(node, new, old, types) else [node]
@@ -62,11 +62,7 @@ def with_lasting_graphs(model: ModelApart, newer: int) -> ModelApart:
     opset, nodes = opset_versions(model.proto.opset_import).get("", newer), model.proto.graph.node
     if opset >= newer:
         return model
-    found = [
-        (node, each.op_type)
-        for node in nodes
-        for each in changes(node, opset, newer, lambda name: set())
-    ]
+    found = [(node, each.op_type) for node in nodes for each in changes(node, opset, newer)]
     is_inside = any(any(inner_graphs(node)) for node, _ in found)
     if not is_inside or not {op_type for _, op_type in found} <= _CONVERTED:
         return model

@@ -8,8 +8,9 @@ from onnx import FunctionProto, ModelProto, NodeProto, ValueInfoProto, helper
 
 from satura.rewrite.errors import ProgramError, UnsupportedError
 from satura.rewrite.onnx import user_ops
-from satura.rewrite.onnx.opsets import is_one_of, means_the_same, translated
-from satura.rewrite.onnx.order import uses
+from satura.rewrite.onnx.bodies import read_outside, with_new_names
+from satura.rewrite.onnx.opsets import is_one_of, means_the_same
+from satura.rewrite.onnx.order import all_nodes, uses
 from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.onnx.write import (
     elementwise,
@@ -23,6 +24,7 @@ from satura.rewrite.onnx.write.axes_of_one import with_early_transposes
 from satura.rewrite.onnx.write.element_types import types_of
 from satura.rewrite.onnx.write.emitter import COMMUTING, OPSET, REDUCTIONS, Emitter, Site
 from satura.rewrite.onnx.write.folding import with_constants
+from satura.rewrite.onnx.write.kept import changes, moved
 from satura.rewrite.onnx.write.raised import Raised, raised
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Node, Program
@@ -183,25 +185,19 @@ class _Names:
 
     def _host(self, call: HostCall, site: Site) -> list[str]:
         """The results of a host call: its node, reading and writing this graph's tensors."""
-        node = NodeProto.FromString(call.proto)
+        node = _node(call)
         if not call.domain and call.op_type in _MOVING and all(node.input):
             attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
             return [self._emit.node(call.op_type, *map(self.of, site.reads), **attributes)]
         operands = (self._emit.ready(self.of(index)) for index in site.reads)
-        inputs = [next(operands) if name else "" for name in node.input]
-        outputs = [self._emit.fresh() if name else "" for name in node.output]
-        if not call.domain and call.opset < self._opset:
-            translation, moved = translated(node, self._opset)
-            for at, value in moved.items():
-                inputs += [""] * (at + 1 - len(inputs))
-                inputs[at] = self._emit.constant(value)
-            del node.attribute[:]
-            node.attribute.extend(translation)
-        del node.input[:], node.output[:]
-        node.input.extend(inputs)
-        node.output.extend(outputs)
+        node.input[:] = [next(operands) if name else "" for name in node.input]
+        node.output[:] = [self._emit.fresh() if name else "" for name in node.output]
+        outside = dict(zip(read_outside(node), operands, strict=True))
+        node = with_new_names(node, outside, self._emit.fresh)
+        if not call.domain:
+            node = moved(node, call.opset, self._opset, self._emit.constant)
         self._emit.nodes.append(node)
-        return [name for name in outputs if name]
+        return [name for name in node.output if name]
 
 
 def _needed_nodes(program: Program, opset: int) -> dict[int, tuple[tuple[int, ...], Raised | None]]:
@@ -290,7 +286,16 @@ def opsets(programs: Sequence[Program], least: int = OPSET) -> dict[str, int]:
         saved = versions[call.domain]
         if not means_the_same(call.op_type, call.opset, saved, call.domain):
             raise UnsupportedError(another_op(str(call), call.opset, saved))
+        inside = () if call.opset == saved else changes(_node(call), call.opset, saved)
+        for each in inside:
+            raise UnsupportedError(another_op(f"{each.op_type} in {call}", call.opset, saved))
     return versions
+
+
+def _node(call: HostCall) -> NodeProto:
+    node = NodeProto()
+    node.ParseFromString(call.proto)
+    return node
 
 
 def another_op(what: str, opset: int, saved: int) -> str:
@@ -325,7 +330,7 @@ def _with_outputs(
 
 def rename(nodes: Iterable[NodeProto], names: Mapping[str, str]) -> None:
     """Give tensors that nodes read and compute other names."""
-    for node in nodes:
+    for node in all_nodes(nodes):
         for own in (node.input, node.output):
             for position, name in enumerate(own):
                 own[position] = names.get(name, name)
