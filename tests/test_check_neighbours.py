@@ -115,7 +115,7 @@ def max_of_pools(x: Tensor, y: Tensor, v: Window, w: Window) -> Law:
 def last_axis_once(p: Perm, q: Perm) -> Perm:
     """The permutations one after the other, if both keep the last axis or neither does."""
     last = len(p.order) - 1
-    refuse_unless((p.order[last] == last) == (q.order[last] == last))
+    refuse_unless(last >= 0 and (p.order[last] == last) == (q.order[last] == last))
     return Perm(tuple(p.order[axis] for axis in q.order)) if p == q else p.inverse
 
 
