@@ -181,7 +181,7 @@ def normalised() -> Iterator[Case]:
         yield opened(replace(case, outputs=["y"]), n=rows)
     ids = np.array([[1, 4, 0], [2, 2, 5]], I32)
     words, places, segments = f32s(1, 6, 8), f32s(2, 4, 8), f32s(3, 2, 8)
-    mask = np.array([[1, 1, 0], [1, 1, 1]], I32)
+    mask = np.array([[1, 2, 0], [1, 1, 1]], I32)
     norm = [gamma, beta]
     for inputs, outputs in (
         ([ids, ids % 2, words, places, segments, *norm, mask], ("y", "m")),

@@ -96,6 +96,14 @@ CASES: dict[str, tuple[ModelProto, object, Sequence[tuple[object, tuple[str, int
     "GatherND in batches": (batches(), [[-3], [2]], [([[3], [0]], BEYOND), ([[0], [-4]], BEFORE)]),
     "GatherElements": (elements(), [[-3], [2]], [([[3], [0]], BEYOND), ([[0], [-4]], BEFORE)]),
     "GatherElements of open sizes": (elements(OPEN), [[-3], [2]], [([[3], [0]], BEYOND)]),
+    "Gather of one element": (
+        make_model([node("Gather", "c i", axis=0)], {"i": Typed((2,))}, {"c": [[7.0]]}),
+        [0, -1], [([0, 1], (r"\[-1, 1\)", 1))],
+    ),
+    "GatherElements of one element": (
+        make_model([node("GatherElements", "c i", axis=0)], {"i": Typed((2, 1))}, {"c": [[7.0]]}),
+        [[0], [-1]], [([[0], [-2]], (r"\[-1, 1\)", -2))],
+    ),
     "SoftmaxCrossEntropyLoss": (losses("SoftmaxCrossEntropyLoss"), [0, 2], [([3, 0], BEYOND)]),
     "NegativeLogLikelihoodLoss": (
         make_model(

@@ -10,7 +10,15 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from satura.backend.lower.body import Access, Argument, BodyBuilder, Nest, Pointer, Value
+from satura.backend.lower.body import (
+    Access,
+    Argument,
+    BodyBuilder,
+    Nest,
+    Pointer,
+    Value,
+    needed_values,
+)  # fmt: skip
 from satura.backend.lower.space import Space
 from satura.backend.lower.within import is_within
 from satura.rewrite.errors import SaturaError
@@ -351,7 +359,7 @@ class Walk:
         found = self._cast(found, self.nodes[indices].type.dtype, DType.I64)
         if is_within(self.nodes, indices, extent):
             moved = (*at[:axis], symbol(f"@{found}"), *at[axis + rank :])
-            return self.value(source, moved, mask)
+            return self._reporting(self.value(source, moved, mask), found, node)
         length = self.body.argument(extent)
         self._sync()
         wrapped = self.add(Value("add_index", DType.I64, (found, length)))
@@ -365,7 +373,18 @@ class Walk:
             # The choice keeps the report, and what is made of it inside of what it is a place of.
             ramp, first = (self.value(source, place, mask) for place in (moved, (0,) * len(moved)))
             return self.apply("select", node.type.dtype, valid, ramp, first)
-        return self.value(source, moved, self.both(mask, valid))
+        return self._reporting(self.value(source, moved, self.both(mask, valid)), valid, node)
+
+    def _reporting(self, read: int, asked: int, node: Node) -> int:
+        """What was `read` for a node, or a choice that keeps the reports of what was `asked`: an
+        element of a constant that is spread reads none of them."""
+        dtype, values = node.type.dtype, self.body.values
+        kept = needed_values(values, [read])
+        for index in needed_values(values, [asked]):
+            if values[index].op == "report" and index not in kept:
+                zero = self.scalar(Scalar(dtype, bytes(dtype.itemsize)))
+                read = self.apply("select", dtype, index, read, zero)
+        return read
 
 
 def _numbers_of_quotient(term: tuple[Monomial, int]) -> tuple[int, ...]:

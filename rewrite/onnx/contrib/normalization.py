@@ -122,7 +122,13 @@ def _embedded(call: Call, has_segments: bool, output: str, mask_index: str) -> s
             places = Gather (position_embedding, steps)
         """
     if call.has("mask"):
-        counts = f"{ints('last', (1,))} {mask_index} = ReduceSum <keepdims = 0> (mask, last)"
+        counts = f"""
+            {ints("last", (1,))}
+            flag = Constant <value = int32 {{1}}> ()
+            is_one = Equal (mask, flag)
+            ones = Cast <to = 6> (is_one)
+            {mask_index} = ReduceSum <keepdims = 0> (ones, last)
+        """
     else:
         counts = f"""
             batch = Shape <start = 0, end = 1> (input_ids)
