@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from math import frexp
 
+import numpy as np
+
 from satura.rewrite.language.dsl import (
     Known,
     Law,
@@ -19,11 +21,19 @@ from satura.rewrite.language.dsl import (
     rule,
 )
 from satura.rewrite.language.families import Elementwise
-from satura.rewrite.language.terms import binary, broadcast, cast, reshape, scalar, unary
+from satura.rewrite.language.terms import (
+    binary,
+    broadcast,
+    cast,
+    constant,
+    reshape,
+    scalar,
+    unary,
+)
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.elementwise import COMMUTATIVE, IDEMPOTENT
 from satura.rewrite.types.attributes import BinaryFn, Shape, UnaryFn, refuse_unless
-from satura.rewrite.types.constant import Scalar
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import NARROW, DType, TensorType
 
 WHOLE_BYTES = {DType.F64: 6, DType.F32: 3, DType.F16: 1, DType.BF16: 1}  # integers it holds
@@ -133,7 +143,7 @@ def multiply_by_reciprocals(x: Varying, c: Tensor, s: Shape) -> Law:
 
 
 @attribute_function
-def reciprocal_of_many_digits(c: Scalar) -> Scalar:
+def reciprocal_of_many_digits(c: Scalar, ones: Shape) -> Constant:
     """1 / c in f32, where whole numbers are not multiples of c, as they are of 41 or 1.5: what
     rounds their quotients down must not find the number below."""
     refuse_unless(c.dtype is DType.F32, "places are computed in f64")
@@ -141,7 +151,7 @@ def reciprocal_of_many_digits(c: Scalar) -> Scalar:
     refuse_unless(LEAST <= abs(value) <= 1 / LEAST, f"{c} or its reciprocal is subnormal")
     mantissa, _ = frexp(value)
     refuse_unless(mantissa * 2**FEW_DIGITS % 1 != 0, f"whole numbers may be multiples of {c}")
-    return Scalar.of(1 / value, c.dtype)
+    return Constant(np.full((1,) * len(ones.dims), 1 / value, np.float32))
 
 
 @rule(reassociates=True)
@@ -149,7 +159,7 @@ def multiply_by_reciprocal(x: Varying, c: Scalar, ones: Shape, s: Shape) -> Law:
     """x / c = x * (1 / c), in f32 for a c of many digits"""
     return rewrites(
         binary("div", x, broadcast(reshape(c, ones), s)),
-        binary("mul", x, broadcast(reshape(scalar(reciprocal_of_many_digits(c)), ones), s)),
+        binary("mul", x, broadcast(constant(reciprocal_of_many_digits(c, ones)), s)),
     )
 
 
