@@ -179,7 +179,7 @@ def embeddings() -> Iterator[Case]:
     tables = [octets(1, 6, 8), octets(2, 4, 8), octets(3, 2, 8), octets(4, 8), octets(5, 8)]
     scales = [number(0.01 + at / 300) for at in range(5)]
     zeros = [number(120 + at, U8) for at in range(5)]
-    mask = np.array([[1, 1, 0], [1, 1, 1]], I32)
+    mask = np.array([[1, 2, 0], [1, 1, 1]], I32)
     given = [ids, ids % 2, *tables, mask, *scales, *zeros]
     without = [None if at in (1, 4, 10, 15) else each for at, each in enumerate(given)]
     for inputs in (given, without):
