@@ -10,10 +10,10 @@ from dataclasses import replace
 from satura.backend.lower.body import Clip, Nest, Reduction
 from satura.backend.lower.space import space_of
 from satura.backend.lower.walk import LoweringError, Walk, shape_of, strides_of
+from satura.rewrite.extract.index_paths import index_paths
 from satura.rewrite.extract.schedule import Dispatch, Schedule
-from satura.rewrite.ops import Kind
 from satura.rewrite.types.dims import Dim
-from satura.rewrite.types.index_map import Index, push
+from satura.rewrite.types.index_map import Index
 
 
 def anchor_of(dispatch: Dispatch) -> int:
@@ -23,33 +23,16 @@ def anchor_of(dispatch: Dispatch) -> int:
     return dispatch.anchor
 
 
-def index_paths(
+def paths_after(
     schedule: Schedule, dispatch: Dispatch, start: dict[int, Index], full: Index | None,
     ranges: dict[str, Dim],
 ) -> dict[int, Index]:  # fmt: skip
-    """The index at which every node that depends on the anchor has its element.
-
-    `start` says it for the anchors. A broadcast leads back to the space's own index, `full`.
-    """
+    """What `index_paths` says of a dispatch. Raises LoweringError for a node that has no index."""
     nodes = schedule.program.nodes
-    paths = dict(start)
+    paths = index_paths(nodes, dispatch.nodes, start, ranges, full)
     for index in dispatch.nodes:
         node = nodes[index]
-        if index in paths:
-            continue
-        before = [operand for operand in node.operands if operand in paths]
-        if not before:
-            continue
-        if node.op.kind is Kind.ELEMENTWISE:
-            paths[index] = paths[before[0]]
-        elif node.op.name == "broadcast" and full is not None:
-            paths[index] = full
-        elif node.op.name in ("transpose", "reshape"):
-            source = nodes[before[0]].type.shape
-            paths[index] = push(
-                node.op.name, node.attributes, paths[before[0]], node.type.shape, source, ranges
-            )
-        else:
+        if index not in paths and any(operand in paths for operand in node.operands):
             raise LoweringError(f"%{index} = {node} does not fit after its dispatch's anchor")
     return paths
 
@@ -83,6 +66,6 @@ def epilogue_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     walk = Walk(
         schedule, dispatch.operands, {v.name: v.length for v in outer.variables}, keep_units=True
     )
-    walk.paths = index_paths(schedule, dispatch, {anchor: outer.index}, None, outer.ranges)
+    walk.paths = paths_after(schedule, dispatch, {anchor: outer.index}, None, outer.ranges)
     walk.anchored[anchor] = walk.accumulator(schedule.program.nodes[anchor].type.dtype)
     return finished_nest(schedule, dispatch, walk, 0, [], [])

@@ -11,7 +11,7 @@ from math import prod
 
 import numpy as np
 
-from satura.backend.lower.anchors import anchor_of, finished_nest, index_paths
+from satura.backend.lower.anchors import anchor_of, finished_nest, paths_after
 from satura.backend.lower.body import MAX_TAPS, Clip, Nest, Reduction
 from satura.backend.lower.filling import filled
 from satura.backend.lower.space import TAPS, Space, space_of
@@ -71,7 +71,7 @@ def _rows(
         if _reduced_axes(nodes[index]) != axes:
             raise LoweringError(f"%{index} = {nodes[index]} reduces other axes than its dispatch")
     starts = dict.fromkeys(found, row)
-    walk.paths = index_paths(schedule, dispatch, starts, space.index, space.ranges)
+    walk.paths = paths_after(schedule, dispatch, starts, space.index, space.ranges)
     reductions: list[Reduction] = []
     for number, index in enumerate(found):
         node = nodes[index]
@@ -181,7 +181,7 @@ def _walk_around_anchor(schedule: Schedule, dispatch: Dispatch, outer: Space, in
     variables = (*outer.variables, *inner.variables)
     walk = Walk(schedule, dispatch.operands, {v.name: v.length for v in variables})
     start = {anchor_of(dispatch): outer.index}
-    walk.paths = index_paths(schedule, dispatch, start, None, outer.ranges)
+    walk.paths = paths_after(schedule, dispatch, start, None, outer.ranges)
     return walk
 
 

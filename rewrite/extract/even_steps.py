@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from satura.rewrite.extract.assemble import Group
+from satura.rewrite.extract.index_paths import index_paths
 from satura.rewrite.extract.schedule import Form
 from satura.rewrite.ops import Kind
 from satura.rewrite.program.program import Program
@@ -19,7 +20,6 @@ from satura.rewrite.types.index_map import (
     is_affine,
     offset,
     pull,
-    push,
     row_major,
     variables,
 )  # fmt: skip
@@ -103,21 +103,6 @@ def _pulled(program: Program, path: Sequence[int], node: int) -> Iterator[Index 
 
 def _pushed(program: Program, group: Group) -> Index | None:
     """The place in a group's root of what its anchor computes; None if not known."""
-    nodes, anchor = program.nodes, group.anchor
-    assert anchor is not None
-    start, ranges = variables(nodes[anchor].type.shape)
-    places = {anchor: start}
-    for index in _stored(program, group):
-        node = nodes[index]
-        before = next(operand for operand in node.operands if operand in places)
-        if node.op.name in ("transpose", "reshape"):
-            source = nodes[before].type.shape
-            moved = push(
-                node.op.name, node.attributes, places[before], node.type.shape, source, ranges
-            )
-            places[index] = moved
-        elif node.op.kind is Kind.ELEMENTWISE:
-            places[index] = places[before]
-        else:
-            return None
-    return places[group.root]
+    assert group.anchor is not None
+    start, ranges = variables(program.nodes[group.anchor].type.shape)
+    return index_paths(program.nodes, group.nodes, {group.anchor: start}, ranges).get(group.root)
