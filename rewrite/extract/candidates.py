@@ -181,7 +181,7 @@ class _Made:
     def graph(self) -> ChoiceGraph:
         classes = self.enumeration.classes
         goals = dict.fromkeys(cls for _, cls in classes.outputs if self.of[cls])
-        return ChoiceGraph(
+        return ChoiceGraph.unchecked(
             len(classes.nodes),
             tuple([found.cls for found in self.found]),
             tuple(self.read),

@@ -37,6 +37,16 @@ class ChoiceGraph:
     def __post_init__(self) -> None:
         check_parts(self.size, self.homes, self.leaves, self.costs, self.goals)
 
+    @classmethod
+    def unchecked(
+        cls, size: int, homes: tuple[int, ...], leaves: tuple[tuple[int, ...], ...],
+        costs: tuple[float, ...], goals: tuple[int, ...],
+    ) -> ChoiceGraph:  # fmt: skip
+        """The graph of parts that a search has made: checking them would be a hundredth of it."""
+        graph = object.__new__(cls)
+        graph.__dict__.update(size=size, homes=homes, leaves=leaves, costs=costs, goals=goals)
+        return graph
+
     @cached_property
     def candidates(self) -> tuple[tuple[int, ...], ...]:
         """The candidates of each class, cheapest first."""
