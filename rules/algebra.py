@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from math import frexp
 
-import numpy as np
-
 from satura.rewrite.language.dsl import (
+    Fractional,
     Known,
     Law,
     Tensor,
@@ -25,7 +24,6 @@ from satura.rewrite.language.terms import (
     binary,
     broadcast,
     cast,
-    constant,
     reshape,
     scalar,
     unary,
@@ -33,13 +31,11 @@ from satura.rewrite.language.terms import (
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.elementwise import COMMUTATIVE, IDEMPOTENT
 from satura.rewrite.types.attributes import BinaryFn, Shape, UnaryFn, refuse_unless
-from satura.rewrite.types.constant import Constant, Scalar
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import NARROW, DType, TensorType
 
 WHOLE_BYTES = {DType.F64: 6, DType.F32: 3, DType.F16: 1, DType.BF16: 1}  # integers it holds
 WHOLE_BYTES |= {dtype: 0 for dtype in NARROW if dtype.is_float}
-FEW_DIGITS = 12  # of a mantissa in base 2
-LEAST = 2.0**-126  # of normal f32
 
 
 @rule
@@ -119,10 +115,8 @@ def divide_by_power_of_two(x: Varying, c: Scalar, ones: Shape, s: Shape) -> Law:
 
 @attribute_function
 def one_like(type_: TensorType) -> Scalar:
-    """1 in f32, for more than one element: in f16 already 1 / 1e-5 overflows; in f64 places are
-    computed, and sizes are single elements, whose quotients must not round otherwise."""
+    """1 in f32: in f16 already 1 / 1e-5 overflows, and in f64 places are computed."""
     refuse_unless(type_.dtype is DType.F32, "its reciprocal may not be one of its type")
-    refuse_unless(any(dim != 1 for dim in type_.shape), "it may be a size")
     return Scalar.of(1, type_.dtype)
 
 
@@ -133,33 +127,12 @@ def unit_shape(type_: TensorType) -> Shape:
 
 
 @rule(reassociates=True)
-def multiply_by_reciprocals(x: Varying, c: Tensor, s: Shape) -> Law:
-    """x / broadcast(c) = x * broadcast(1 / c), for more than one c in f32, but subnormal ones"""
+def multiply_by_reciprocals(x: Varying, c: Fractional, s: Shape) -> Law:
+    """x / broadcast(c) = x * broadcast(1 / c), for c in f32 that are not subnormal"""
     one = reshape(scalar(one_like(c.type)), unit_shape(c.type))
     return rewrites(
         binary("div", x, broadcast(c, s)),
         binary("mul", x, broadcast(binary("div", broadcast(one, Shape(c.type.shape)), c), s)),
-    )
-
-
-@attribute_function
-def reciprocal_of_many_digits(c: Scalar, ones: Shape) -> Constant:
-    """1 / c in f32, where whole numbers are not multiples of c, as they are of 41 or 1.5: what
-    rounds their quotients down must not find the number below."""
-    refuse_unless(c.dtype is DType.F32, "places are computed in f64")
-    value = float(c.value)
-    refuse_unless(LEAST <= abs(value) <= 1 / LEAST, f"{c} or its reciprocal is subnormal")
-    mantissa, _ = frexp(value)
-    refuse_unless(mantissa * 2**FEW_DIGITS % 1 != 0, f"whole numbers may be multiples of {c}")
-    return Constant(np.full((1,) * len(ones.dims), 1 / value, np.float32))
-
-
-@rule(reassociates=True)
-def multiply_by_reciprocal(x: Varying, c: Scalar, ones: Shape, s: Shape) -> Law:
-    """x / c = x * (1 / c), in f32 for a c of many digits"""
-    return rewrites(
-        binary("div", x, broadcast(reshape(c, ones), s)),
-        binary("mul", x, broadcast(constant(reciprocal_of_many_digits(c, ones)), s)),
     )
 
 

@@ -26,6 +26,7 @@ from satura.rewrite.language.families import (
 )
 from satura.rewrite.language.rule import Family, Law, Rule, RuleSet
 from satura.rewrite.language.terms import (
+    Fractional,
     Known,
     Movable,
     Tensor,
@@ -98,6 +99,7 @@ __all__ = [
     "Dim",
     "Elementwise",
     "Family",
+    "Fractional",
     "Groups",
     "Known",
     "Law",

@@ -284,9 +284,9 @@ FAULTS = (
     ),
     # the rule book
     Fault(
-        "rules/algebra.py",
-        "mantissa * 2**FEW_DIGITS % 1 != 0",
-        "mantissa != 0.5",
+        "rewrite/types/constant.py",
+        "(later_digits != 0) & (sizes",
+        "(sizes >= 0) & (sizes",
         "tests/test_whole_quotients.py",
     ),
     Fault(

@@ -433,7 +433,7 @@ def test_a_sound_rule_is_tested_and_where_possible_proved() -> None:
     assert check(entry, attempts=200).verdict == "tested"
     proved = check(entry, attempts=200, proof_steps=40_000)
     assert (proved.verdict, proved.proof) == ("proved", "for all sizes at ranks 0 to 4")
-    rounded = check(DEFAULT["multiply_by_reciprocal"], attempts=600, proof_steps=40_000)
+    rounded = check(DEFAULT["multiply_by_reciprocals"], attempts=600, proof_steps=40_000)
     assert rounded.verdict == "tested" and rounded.proof
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 import satura
 from satura.rewrite.onnx.load import load
@@ -26,6 +27,25 @@ def test_places_divided_by_strides_are_rounded_as_they_stand(rounding: str) -> N
     expected, found = interpret(load(model), places), satura.compile(model, 1).run(places)
     for name, divisor in zip(names, DIVISORS, strict=True):
         np.testing.assert_array_equal(found[name], expected[name], str(divisor))
+
+
+@pytest.mark.parametrize("kind", ["known", "given", "with a little"])
+def test_places_divided_by_many_strides_are_rounded_as_they_stand(kind: str) -> None:
+    """Known strides, those that a call gives, and those with 1e-6 against a division by 0."""
+    strides = np.array(DIVISORS, np.float32)
+    inputs, constants = {"x": Typed((300_000, 1), TensorProto.FLOAT)}, {"d": strides}
+    nodes = [node("Div", "x e", "q"), node("Floor", "q", "y")]
+    arguments = {"x": (np.arange(300_000) % 3000).astype(np.float32)[:, None]}
+    if kind == "known":
+        nodes[0].input[1] = "d"
+    else:
+        inputs["d"] = Typed((len(DIVISORS),), TensorProto.FLOAT)
+        constants = {"little": np.array(1e-6 if kind == "with a little" else 0, np.float32)}
+        nodes.insert(0, node("Add", "d little", "e"))
+        arguments["d"] = strides
+    model = make_model(nodes, inputs, constants, outputs=("y",))
+    found = satura.compile(model, 1).run(arguments)["y"]
+    np.testing.assert_array_equal(found, interpret(load(model), arguments)["y"])
 
 
 @pytest.mark.parametrize("rounding", ["ceil", "round_prefer_floor"])

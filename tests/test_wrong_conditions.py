@@ -66,7 +66,7 @@ def wrong_conditions(name: str) -> list[FunctionMutant]:
 
 @pytest.mark.parametrize(
     "name",
-    deep_but(["compose_transposes", "multiply_by_reciprocal"], DECIDED, DECIDED[::2]),
+    deep_but(["compose_transposes", "multiply_by_reciprocals"], DECIDED, DECIDED[::2]),
 )
 def test_a_wrong_condition_in_a_function_shows(name: str) -> None:
     assert reach(DEFAULT[name]) == read_record()[name]  # drawn before any mistake is planted

@@ -21,7 +21,7 @@ from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.egraph.saturate import Saturation, saturate
 from satura.rewrite.errors import ProgramError, RuleError
 from satura.rewrite.language.dsl import Rule, RuleSet
-from satura.rewrite.language.terms import Known
+from satura.rewrite.language.terms import Fractional, Known
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.constant import Constant
@@ -79,8 +79,8 @@ def _of_instance(
     program = builder.program(sides).concrete(sizes)
     given = {name: arguments.get(f"i{number}_{name}") for name in instance.types}
     own = {name: array for name, array in given.items() if array is not None}
-    if len(own) < len(given):  # others are constants
-        return None
+    if len(own) < len(given) or Fractional in instance.direction.variables.values():
+        return None  # others are constants, or functions of what is given
     try:
         reason = disagreement(program, own, exact)
     except UncomputableError:
@@ -104,6 +104,7 @@ def _program_of(instances: Sequence[Instance], draw: Draw, exact: bool) -> Progr
             if issubclass(instance.direction.variables[name], Known)
         }
         tensors = instance.add_variables(builder, constants, f"i{number}_")
+        tensors = instance.with_facts(builder, tensors)
         outputs[f"left{number}"] = instance.add_left(builder, tensors)
         outputs[f"right{number}"] = instance.add_right(builder, tensors)
     return builder.program(outputs)

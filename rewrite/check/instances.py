@@ -16,6 +16,7 @@ from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import AttributeVariable, Literal
 from satura.rewrite.language.terms import (
     Application,
+    Fractional,
     Known,
     ScalarTerm,
     Tensor,
@@ -35,7 +36,15 @@ from satura.rewrite.ops.draw import (
     reject_unless,
 )
 from satura.rewrite.program.program import Program, ProgramBuilder
-from satura.rewrite.types.attributes import Attribute, Padding, Parameter, Refuse, Shape, Slices
+from satura.rewrite.types.attributes import (
+    Attribute,
+    Padding,
+    Parameter,
+    Refuse,
+    Shape,
+    Slices,
+    UnaryFn,
+)
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, symbols_of
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
@@ -110,6 +119,17 @@ class Instance:
             if name in constants
             else builder.add("input", (), Parameter(prefix + name, type_))
             for name, type_ in self.types.items()
+        }
+
+    def with_facts(self, builder: ProgramBuilder, tensors: dict[str, int]) -> dict[str, int]:
+        """The tensors, where those of fractions are results of exp: an e-graph knows what these
+        are."""
+        variables = self.direction.variables
+        return {
+            name: builder.add("unary", (node,), UnaryFn("exp"))
+            if issubclass(variables[name], Fractional)
+            else node
+            for name, node in tensors.items()
         }
 
     def add_left(self, builder: ProgramBuilder, tensors: dict[str, int]) -> int:

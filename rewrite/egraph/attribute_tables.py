@@ -17,6 +17,7 @@ from satura.rewrite.egraph.interner import Interner, Value
 from satura.rewrite.egraph.rule_compiler import RuleCode
 from satura.rewrite.egraph.tables import NodeTable, answers_table, want_of
 from satura.rewrite.errors import SaturaError
+from satura.rewrite.ops.elementwise import keeps_fractions, makes_fractions
 from satura.rewrite.types.attributes import (
     Attribute,
     Count,
@@ -104,14 +105,20 @@ class Demands:
         return rows
 
     def describe(self) -> None:
-        """Tell the e-graph which new values are scalar constants, which depend on sizes, and which
-        are types of tensors with elements."""
+        """Tell the e-graph which new values are scalar constants, which depend on sizes, which are
+        types of tensors with elements, and which make or keep fractions."""
         scalars: list[Row] = []
         static: list[Row] = []
         filled: list[Row] = []
         symbolic: list[Row] = []
+        fractions: list[Row] = []
+        keeping: list[Row] = []
         for number in range(self._described, len(self._interner.values)):
             value = self._interner[number]
+            if makes_fractions(value):
+                fractions.append((number,))
+            if keeps_fractions(value):
+                keeping.append((number,))
             if isinstance(value, Constant) and (scalar := value.scalar) is not None:
                 scalars.append((number, self._interner.number(scalar)))
             elif isinstance(value, TensorType):
@@ -123,6 +130,7 @@ class Demands:
         self._described = len(self._interner.values)
         self._egraph.insert(
             {"scalar_value": scalars, "static": static, "symbolic": symbolic, "filled": filled}
+            | {"makes_fractions": fractions, "keeps_fractions": keeping}
         )
 
 

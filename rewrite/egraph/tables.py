@@ -4,7 +4,8 @@ Per op that rules or the program mention one constructor `n_op(operands…, attr
 attributes are interned numbers. Facts about classes: `type_of`, `known` (computed from constants
 alone, whatever the sizes), `varying` (depends on an input, on another source or on a size),
 `turned` (transposed somewhere, or what is computed from it along the same axes is), `movable`,
-`untransposed` and `unpadded` (see the terms of these names), `scalar_of` (a 0-d constant).
+`untransposed`, `unpadded` and `fractional` (see the terms of these names), `scalar_of` (a 0-d
+constant).
 
 What is computed in Python goes through tables, too: a match puts who asks, and with which
 arguments, into `want_of_…`, and Python answers with a row of `told_…`, or not at all. Both begin
@@ -120,11 +121,14 @@ BASE = f"""
 (function movable (T) Unit :no-merge)
 (function untransposed (T) Unit :no-merge)
 (function unpadded (T) Unit :no-merge)
+(function fractional (T) Unit :no-merge)
 (function pad_value (T i64) Unit :no-merge)
 (function next_pad_value (T i64) Unit :no-merge)
 (function static (i64) Unit :no-merge)
 (function filled (i64) Unit :no-merge)
 (function symbolic (i64) Unit :no-merge)
+(function makes_fractions (i64) Unit :no-merge)
+(function keeps_fractions (i64) Unit :no-merge)
 (function scalar_of (T) i64 :merge (min old new))
 (function scalar_value (i64 i64) Unit :no-merge)
 (ruleset load)
@@ -167,7 +171,7 @@ def schema(table: NodeTable) -> str:
         text += _fact([node, Atom("varying", (operand,))], "(varying e)")
         if table.op.kind in (Kind.ELEMENTWISE, Kind.LAYOUT):
             text += _hiding_rule(table, operand)
-    return text + _movement_rules(table, node)
+    return text + _movement_rules(table, node) + _fraction_rules(table, node)
 
 
 def _hiding_rule(table: NodeTable, operand: str) -> str:
@@ -208,6 +212,34 @@ def _movement_rules(table: NodeTable, node: Atom) -> str:
     else:
         text += _fact([node], "(unpadded e)")
     return text
+
+
+def _fraction_rules(table: NodeTable, node: Atom) -> str:
+    """The rules for facts about fractions, see `Fractional`.
+
+    Among two operands a constant does not count: x + 1e-6 is the whole number x, and
+    max(x, 1e-6), too.
+    """
+    op, text = table.op, ""
+    if op.name in ("constant", "unary"):
+        text += _fact([node, Atom("makes_fractions", ("a0",))], "(fractional e)", f"makes_{table.name}")
+    among = fractions_among(op.name, table.arity)
+    keeping = [Atom("keeps_fractions", ("a0",))] if op.name in ("unary", "binary", "cast") else []
+    for position in among:
+        operand = f"e{position}"
+        holds = [Atom("fractional", (operand,))]
+        holds += [Atom("varying", (operand,))] if len(among) > 1 else []
+        text += _fact([node, *keeping, *holds], "(fractional e)", f"keeps_{table.name}_{position}")
+    return text
+
+
+def fractions_among(name: str, arity: int) -> tuple[int, ...]:
+    """The positions of the operands of which one makes the result of an op `Fractional`."""
+    if name in ("select", "binary"):
+        return (0, 1) if name == "binary" else (1, 2)
+    moves = name in REGISTRY and REGISTRY[name].kind is Kind.LAYOUT
+    moves &= arity == 1 or name == "pad"
+    return (0,) if moves or name in ("unary", "cast", "reduce") else ()
 
 
 def keeps_axes(op: Op) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from satura.rewrite.egraph.classes import EClasses, ENode
-from satura.rewrite.egraph.tables import keeps_axes
+from satura.rewrite.egraph.tables import fractions_among, keeps_axes
 from satura.rewrite.ops import REGISTRY, USER_OPS, Kind
+from satura.rewrite.ops.elementwise import keeps_fractions, makes_fractions
 from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.constant import Scalar
 
@@ -63,6 +64,19 @@ def unpadded_classes(classes: EClasses, scalars: Sequence[Scalar | None]) -> fro
             edges.append((node.operands[0], home))
         elif node.op != "pad":
             start.append(home)
+    return _reachable(start, edges)
+
+
+def fractional_classes(classes: EClasses, varying: Sequence[bool]) -> frozenset[int]:
+    """The classes of fractions with many digits, see `Fractional`."""
+    start, edges = [], []
+    for home, node in _entries(classes):
+        if node.op in ("constant", "unary") and makes_fractions(node.attributes[0]):
+            start.append(home)
+        among = fractions_among(node.op, len(node.operands))
+        if node.op not in ("unary", "binary", "cast") or keeps_fractions(node.attributes[0]):
+            operands = [node.operands[position] for position in among]
+            edges += [(each, home) for each in operands if len(among) == 1 or varying[each]]
     return _reachable(start, edges)
 
 

@@ -22,13 +22,22 @@ from satura.rewrite.language.called import file_of
 from satura.rewrite.language.families import FAMILY_SORTS, Operands, Others, Some
 from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
 from satura.rewrite.language.rule import Rule
-from satura.rewrite.language.terms import Known, Movable, Tensor, Unpadded, Untransposed, Varying
+from satura.rewrite.language.terms import (
+    Fractional,
+    Known,
+    Movable,
+    Tensor,
+    Unpadded,
+    Untransposed,
+    Varying,
+)
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.types.attributes import Attribute, HostCall, Parameter, UserAttribute
 
 Sort = type
 SORTS: tuple[Sort, ...] = (
-    Tensor, Known, Varying, Movable, Untransposed, Unpadded, *typing.get_args(Attribute)
+    Tensor, Known, Varying, Movable, Untransposed, Unpadded, Fractional,
+    *typing.get_args(Attribute),
 )  # fmt: skip
 _UNUSUAL = (Parameter, HostCall, UserAttribute)  # no rule matches these by their class
 _SORT_NAMES = {sort.__name__: sort for sort in SORTS if sort not in _UNUSUAL}

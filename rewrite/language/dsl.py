@@ -16,6 +16,8 @@ Parameters are pattern variables. For tensors they are:
 - `Untransposed` matches one below its transposes; use it under a transpose that moves outwards, so
   that a chain of transposes is composed first and then moves once.
 - `Unpadded` is the same for a pad that moves outwards.
+- `Fractional` matches one of fractions with many digits; use it where whole numbers, such as places
+  and sizes, must not be rounded otherwise.
 
 `Scalar` matches a 0-d constant: among tensors it stands for that tensor, in an attribute expression
 for its value. Any other attribute class matches an attribute of that class:
@@ -125,6 +127,7 @@ from satura.rewrite.language.rule import (
 )
 from satura.rewrite.language.terms import (
     Application,
+    Fractional,
     Known,
     Movable,
     ScalarTerm,
@@ -356,6 +359,7 @@ __all__ = [
     "Computed",
     "Direction",
     "Family",
+    "Fractional",
     "Known",
     "Law",
     "Movable",

@@ -90,6 +90,14 @@ class Unpadded(Tensor):
     composed."""
 
 
+class Fractional(Tensor):
+    """A variable for a tensor of fractions that have many digits, so that whole numbers are not
+    multiples of them: a small f32 constant, the results of exp, sqrt and their like, and what is
+    computed from the latter and not rounded to whole numbers. Laws up to rounding ask for one where
+    a quotient of whole numbers must stay what it is: 82 / 41 is 2, and 82 * (1 / 41) a little
+    less."""
+
+
 class Movable(Tensor):
     """A variable for a tensor that is worth transposing. Either it varies, and it is transposed
     somewhere, or a result of it along the same axes is; or it is a constant, or a known tensor that

@@ -1,10 +1,10 @@
 """Elementwise ops: one result element from one element of each operand.
 
 A scalar function is declared in one row: its NumPy reference, the dtypes it takes, its scalar
-formula, its weight in flops, whether it gives bools, and the laws that hold of it. The formula is a
-Python expression in `a` (and `b`); the names it calls are kernel helpers of
-`backend/helpers/scalars.py`. A function that a user declares has an expansion into other functions
-instead, see `formula.py`.
+formula, its weight in flops, whether it gives bools, the laws that hold of it, and what is known of
+its results' digits. The formula is a Python expression in `a` (and `b`); the names it calls are
+kernel helpers of `backend/helpers/scalars.py`. A function that a user declares has an expansion
+into other functions instead, see `formula.py`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from satura.rewrite.ops.registry import Kind, op, size_of
 from satura.rewrite.types.attributes import BinaryFn, UnaryFn, refuse_unless
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import COMPUTED, FLOATS, Array, DType, TensorType
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ class ScalarFunction:
 
     Laws hold bit for bit on all its dtypes, NaN and -0.0 included. It is `commutative` where
     f(a, b) = f(b, a), `associative` where f(f(a, b), c) = f(a, f(b, c)), and `idempotent` where
-    f(f(a)) = f(a) or, with two operands, f(a, a) = a. `meaning` says what the formula's name leaves
-    open.
+    f(f(a)) = f(a) or, with two operands, f(a, a) = a. Its results are `irrational` but for few
+    operands, or they are fractions where an operand is one (`keeps_fractions`). `meaning` says what
+    the formula's name leaves open.
     """
 
     name: str
@@ -48,6 +50,8 @@ class ScalarFunction:
     commutative: bool = False
     associative: bool = False
     idempotent: bool = False
+    irrational: bool = False
+    keeps_fractions: bool = False
     expansion: Formula | None = None
     meaning: str = ""
 
@@ -194,41 +198,46 @@ def _row(
     commutative: bool = False,
     associative: bool = False,
     idempotent: bool = False,
+    irrational: bool = False,
+    keeps_fractions: bool = False,
 ) -> tuple[str, ScalarFunction]:
     def as_array(*operands: Array) -> Array:
         return np.asarray(reference(*operands))
 
     return name, ScalarFunction(
         name, as_array, dtypes, formula, flops, to_bool, commutative, associative, idempotent,
+        irrational, keeps_fractions,
         meaning=(reference.__doc__ or "") if reference.__module__ == __name__ else "",
     )  # fmt: skip
 
 
 _LATTICE = {"commutative": True, "associative": True, "idempotent": True}
+_IRRATIONAL = {"irrational": True}
+_KEEPS = {"keeps_fractions": True}
 
 # fmt: off
 UNARY: dict[str, ScalarFunction] = dict((
-    _row("neg", np.negative, NUMBERS, "-a"),
-    _row("abs", np.abs, NUMBERS, "absolute(a)", idempotent=True),
-    _row("relu", _relu, NUMBERS, "relu(a)", idempotent=True),
+    _row("neg", np.negative, NUMBERS, "-a", **_KEEPS),
+    _row("abs", np.abs, NUMBERS, "absolute(a)", idempotent=True, **_KEEPS),
+    _row("relu", _relu, NUMBERS, "relu(a)", idempotent=True, **_KEEPS),
     _row("sign", _sign, NUMBERS, "sign(a)", idempotent=True),
-    _row("exp", np.exp, FLOATS, "exp(a)", 10),
-    _row("log", np.log, FLOATS, "log(a)", 10),
-    _row("sqrt", np.sqrt, FLOATS, "sqrt(a)", 4),
-    _row("tanh", np.tanh, FLOATS, "tanh(a)", 12),
-    _row("sigmoid", _sigmoid, FLOATS, "sigmoid(a)", 12),
-    _row("erf", _erf, FLOATS, "erf(a)", 20),
-    _row("sin", np.sin, FLOATS, "sin(a)", 30),
-    _row("cos", np.cos, FLOATS, "cos(a)", 30),
-    _row("tan", np.tan, FLOATS, "tan(a)", 20),
-    _row("asin", np.arcsin, FLOATS, "asin(a)", 20),
-    _row("acos", np.arccos, FLOATS, "acos(a)", 20),
-    _row("atan", np.arctan, FLOATS, "atan(a)", 20),
-    _row("sinh", np.sinh, FLOATS, "sinh(a)", 20),
-    _row("cosh", np.cosh, FLOATS, "cosh(a)", 20),
-    _row("asinh", np.arcsinh, FLOATS, "asinh(a)", 20),
-    _row("acosh", np.arccosh, FLOATS, "acosh(a)", 20),
-    _row("atanh", np.arctanh, FLOATS, "atanh(a)", 20),
+    _row("exp", np.exp, FLOATS, "exp(a)", 10, **_IRRATIONAL),
+    _row("log", np.log, FLOATS, "log(a)", 10, **_IRRATIONAL),
+    _row("sqrt", np.sqrt, FLOATS, "sqrt(a)", 4, **_IRRATIONAL),
+    _row("tanh", np.tanh, FLOATS, "tanh(a)", 12, **_IRRATIONAL),
+    _row("sigmoid", _sigmoid, FLOATS, "sigmoid(a)", 12, **_IRRATIONAL),
+    _row("erf", _erf, FLOATS, "erf(a)", 20, **_IRRATIONAL),
+    _row("sin", np.sin, FLOATS, "sin(a)", 30, **_IRRATIONAL),
+    _row("cos", np.cos, FLOATS, "cos(a)", 30, **_IRRATIONAL),
+    _row("tan", np.tan, FLOATS, "tan(a)", 20, **_IRRATIONAL),
+    _row("asin", np.arcsin, FLOATS, "asin(a)", 20, **_IRRATIONAL),
+    _row("acos", np.arccos, FLOATS, "acos(a)", 20, **_IRRATIONAL),
+    _row("atan", np.arctan, FLOATS, "atan(a)", 20, **_IRRATIONAL),
+    _row("sinh", np.sinh, FLOATS, "sinh(a)", 20, **_IRRATIONAL),
+    _row("cosh", np.cosh, FLOATS, "cosh(a)", 20, **_IRRATIONAL),
+    _row("asinh", np.arcsinh, FLOATS, "asinh(a)", 20, **_IRRATIONAL),
+    _row("acosh", np.arccosh, FLOATS, "acosh(a)", 20, **_IRRATIONAL),
+    _row("atanh", np.arctanh, FLOATS, "atanh(a)", 20, **_IRRATIONAL),
     _row("floor", np.floor, FLOATS, "floor(a)", idempotent=True),
     _row("ceil", np.ceil, FLOATS, "ceil(a)", idempotent=True),
     _row("round", _round, FLOATS, "rint(a)", idempotent=True),
@@ -239,15 +248,15 @@ UNARY: dict[str, ScalarFunction] = dict((
 ))
 
 BINARY: dict[str, ScalarFunction] = dict((
-    _row("add", np.add, NUMBERS, "a + b", commutative=True),
-    _row("sub", np.subtract, NUMBERS, "a - b"),
-    _row("mul", np.multiply, NUMBERS, "a * b", commutative=True),
-    _row("div", _divide, NUMBERS, "divide(a, b)", 4),
+    _row("add", np.add, NUMBERS, "a + b", commutative=True, **_KEEPS),
+    _row("sub", np.subtract, NUMBERS, "a - b", **_KEEPS),
+    _row("mul", np.multiply, NUMBERS, "a * b", commutative=True, **_KEEPS),
+    _row("div", _divide, NUMBERS, "divide(a, b)", 4, **_KEEPS),
     _row("mod", _modulo, NUMBERS, "modulo(a, b)", 8),
     _row("fmod", _fmod, NUMBERS, "fmod(a, b)", 8),
-    _row("pow", _power, NUMBERS, "power(a, b)", 60),
-    _row("max", _maximum, NUMBERS, "maximum(a, b)", **_LATTICE),
-    _row("min", _minimum, NUMBERS, "minimum(a, b)", **_LATTICE),
+    _row("pow", _power, NUMBERS, "power(a, b)", 60, **_KEEPS),
+    _row("max", _maximum, NUMBERS, "maximum(a, b)", **_LATTICE, **_KEEPS),
+    _row("min", _minimum, NUMBERS, "minimum(a, b)", **_LATTICE, **_KEEPS),
     _row("eq", np.equal, ANY, "a == b", to_bool=True, commutative=True),
     _row("lt", np.less, NUMBERS, "a < b", to_bool=True),
     _row("le", np.less_equal, NUMBERS, "a <= b", to_bool=True),
@@ -261,6 +270,22 @@ BINARY: dict[str, ScalarFunction] = dict((
 
 COMMUTATIVE = tuple(name for name, function in BINARY.items() if function.commutative)
 IDEMPOTENT = tuple(name for name, function in UNARY.items() if function.idempotent)
+
+
+def makes_fractions(value: object) -> bool:
+    """Whether what has this attribute is `Fractional`: constants, and irrational functions."""
+    if isinstance(value, UnaryFn):
+        return value.name in UNARY and UNARY[value.name].irrational
+    return isinstance(value, Constant) and value.is_fractional
+
+
+def keeps_fractions(value: object) -> bool:
+    """Whether what has this attribute is `Fractional` where an operand is."""
+    if isinstance(value, DType):
+        return value.is_float
+    if isinstance(value, UnaryFn):
+        return value.name in UNARY and UNARY[value.name].keeps_fractions
+    return isinstance(value, BinaryFn) and BINARY[value.name].keeps_fractions
 
 
 @op(

@@ -14,6 +14,8 @@ from satura.rewrite.types.remade import Remade
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 MOST_WRITTEN = 8  # elements of a constant
+MOST_LOOKED_AT = 4096  # elements of a constant, for their digits
+FEW_DIGITS = 12  # of a mantissa in base 2, of 24 that f32 has
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,16 @@ class Constant:
         if self.type.shape:
             return None
         return Scalar(self.type.dtype, self.array.tobytes())
+
+    @property
+    def is_fractional(self) -> bool:
+        """Whether it is small and consists of f32 fractions with many digits, of which whole
+        numbers are not multiples; fractions and their reciprocals are not subnormal."""
+        if self.type.dtype is not DType.F32 or not 0 < self.size <= MOST_LOOKED_AT:
+            return False
+        later_digits = self.array.view(np.uint32) & ((1 << (24 - FEW_DIGITS)) - 1)
+        sizes = np.abs(self.array)
+        return bool(np.all((later_digits != 0) & (sizes >= 2.0**-126) & (sizes <= 2.0**126)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Constant) and other.digest == self.digest

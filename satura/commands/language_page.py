@@ -16,7 +16,9 @@ import satura.language
 from satura.rewrite.language import dsl, families
 from satura.rewrite.ops import REGISTRY
 
-VARIABLES = ("Tensor", "Known", "Varying", "Movable", "Untransposed", "Unpadded")
+VARIABLES = (
+    "Tensor", "Known", "Varying", "Movable", "Untransposed", "Unpadded", "Fractional",
+)  # fmt: skip
 FAMILIES = (
     "Elementwise", "Arithmetic", "Contraction", "Operands", "Some", "Others", "Scalars",
 )  # fmt: skip
