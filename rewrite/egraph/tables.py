@@ -222,7 +222,9 @@ def _fraction_rules(table: NodeTable, node: Atom) -> str:
     """
     op, text = table.op, ""
     if op.name in ("constant", "unary"):
-        text += _fact([node, Atom("makes_fractions", ("a0",))], "(fractional e)", f"makes_{table.name}")
+        text += _fact(
+            [node, Atom("makes_fractions", ("a0",))], "(fractional e)", f"makes_{table.name}"
+        )
     among = fractions_among(op.name, table.arity)
     keeping = [Atom("keeps_fractions", ("a0",))] if op.name in ("unary", "binary", "cast") else []
     for position in among:
