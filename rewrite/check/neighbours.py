@@ -21,7 +21,7 @@ from satura.rewrite.check.instances import (
 )
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import type_of
-from satura.rewrite.ops.draw import FLOAT_SPECIALS
+from satura.rewrite.ops.draw_elements import FLOAT_SPECIALS
 from satura.rewrite.types.attributes import (
     Attribute,
     Axes,

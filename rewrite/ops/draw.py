@@ -9,14 +9,13 @@ identity permutations, empty paddings, NaN, infinities and both zeros. Where all
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
 from math import prod
 from random import Random
 from typing import TypeVar
 
-import ml_dtypes
 import numpy as np
 
+from satura.rewrite.ops.draw_elements import FLOAT_SPECIALS, DrawnElements
 from satura.rewrite.ops.next_floats import next_floats
 from satura.rewrite.types.attributes import Attribute, Padding, Perm, Slices, Window
 from satura.rewrite.types.constant import Scalar
@@ -26,7 +25,6 @@ from satura.rewrite.types.dims import (
     exact_quotient,
     known_at_least,
     product,
-    static,
     symbol,
 )
 from satura.rewrite.types.tensor_type import COMPUTED, Array, DType, TensorType
@@ -39,21 +37,14 @@ Drawn = tuple[tuple[TensorType, ...], tuple[Attribute, ...]]
 EXTENTS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 6, 8)
 MOST_NAMED_TAPS = 12
 MOST_ELEMENTS = 300
-FEW_ELEMENTS = 12  # are drawn one by one: they can be shrunk
 SYMBOLS: tuple[Dim, ...] = (symbol("n"), symbol("m"))
 SIZES: tuple[Dim, ...] = (*SYMBOLS, *SYMBOLS, 2 * symbol("n"), symbol("n") + 2, 3 * symbol("m"))
-FLOAT_SPECIALS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, 0.5, -0.25, 3.0)
 PADS: tuple[tuple[Dim, Dim], ...] = ((1, 1), (0, 1), (1, 0), (2, 1), (0, 2), (5, 0), (1, 3))
 DILATIONS = (1, 1, 1, 2, 2, 3)
 BORDERS = (0, 0, 0, 1, 1, 1, 2, 2, 4)
-SPECIAL_FLOATS = 32
 BESIDE = (1, 1, 1, 2, 0.5)  # a law may hold at a number that it names, and not beyond
 NEXT_SCALARS = 0.3  # nor at the floats that come next to it: so many of those at it are such
 MOST_NEXT = 4
-SCALES = {  # magnitude of floats that inexact laws must survive, too: exp of some is infinite
-    DType.F64: (0.0, 0.25, 3.0, 100.0, 500.0), DType.F32: (0.0, 0.25, 3.0, 100.0),
-    DType.BF16: (0.0, 0.25, 3.0, 100.0), DType.F16: (0.0, 0.25, 3.0),
-}  # fmt: skip
 
 
 class DrawError(Exception):
@@ -74,7 +65,8 @@ class Draw:
         extents: tuple[Dim, ...] = EXTENTS,
     ) -> None:  # fmt: skip
         self.random = random
-        self.specials = specials  # share of NaN, infinities, zeros and the like
+        self.specials = specials
+        self.drawn = DrawnElements(random, specials)
         self.symbolic = symbolic
         self.extents = extents
         self.zeros = 0.25 if self.chance(0.08) else 0.01  # how likely an extent is 0
@@ -91,8 +83,6 @@ class Draw:
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
         self.values = "any"  # of arguments; see check.arguments for others
         self.filled: dict[str, Array] = {}  # elements for all places of an argument
-        self.wide = False  # whether the moderate floats drawn last were far from 1
-        self.elements: dict[tuple[DType, int], Array] = {}
 
     def chance(self, probability: float) -> bool:
         """True with this probability; False for the least random number."""
@@ -153,7 +143,7 @@ class Draw:
             if dtype.is_float and float(found.array) == 0.0 and self.chance(0.5):
                 return Scalar.of(-float(found.array), dtype)  # equal, and not the same
             return found
-        value: float | int = self._element(dtype, moderate=False, specials=0.0)
+        value: float | int = self.drawn.element(dtype, moderate=False, specials=0.0)
         named = [each for each in self.named if _fits(each, dtype)]
         cast_to = [each for each in self.casts if each.is_integer and not each.is_narrow]
         if named and self.chance(0.4):
@@ -170,7 +160,7 @@ class Draw:
         elif dtype.is_float and self.random.random() < self.specials:
             value = self.one_of(FLOAT_SPECIALS)
         elif dtype.is_integer and self.random.random() < 0.9:
-            value = self.one_of(self._specials(dtype, moderate=False))
+            value = self.one_of(self.drawn.special_elements(dtype, moderate=False))
         with np.errstate(all="ignore"):
             scalar = Scalar(dtype, np.array(value).astype(dtype.numpy).tobytes())
         self.scalars.append(scalar)
@@ -277,119 +267,8 @@ class Draw:
         )
 
     def array(self, type_: TensorType, moderate: bool) -> Array:
-        """Elements of a concrete type; `moderate`: finite floats and small ints.
-
-        Most moderate floats are near 1, a quarter of the arrays has zeros, halves and up to
-        hundreds. Half of the larger arrays have hardly any special float: a sum with NaN shows
-        nothing. A few have hardly any other: -0.0 is rare elsewhere. Some have neighbours of what
-        was drawn before.
-        """
-        dtype = type_.dtype
-        shape = tuple(map(static, type_.shape))
-        count = static(product(shape))
-        specials = 0.2
-        if dtype.is_float and moderate:
-            self.wide = self.chance(0.6 if self.wide else 0.15)
-            specials = 1.0 if self.wide else 0.0
-        elif dtype.is_float:
-            specials = self.specials
-            if count > 3:
-                specials *= 3.0 if self.chance(0.1) else 0.05 if self.chance(0.5) else 1.0
-        result = self._elements(dtype, count, moderate, specials)
-        if count and not moderate and self.chance(0.15):
-            result = self._beside(dtype, result)
-        self.elements[dtype, count] = result
-        return result.reshape(shape)
-
-    def _beside(self, dtype: DType, values: Array) -> Array:
-        """`values`, where about half are what comes next after other elements drawn before."""
-        if dtype is DType.BOOL:
-            return values
-        random = np.random.default_rng(self.random.getrandbits(64))
-        before = random.permutation(values)
-        if self.chance(0.5):
-            before = self.elements.get((dtype, values.size), before)
-        bits = before.view(f"u{dtype.itemsize}")
-        following = (bits + np.ones_like(bits)).view(dtype.numpy)
-        chosen = random.random(values.size) < 0.5
-        if dtype.is_float:
-            chosen &= np.isfinite(before)
-        beside: Array = np.where(chosen, following, values)
-        return beside
-
-    def _elements(self, dtype: DType, count: int, moderate: bool, specials: float) -> Array:
-        """Elements of which this share is special; many are not drawn one by one."""
-        with np.errstate(all="ignore"):
-            if count <= FEW_ELEMENTS:
-                drawn = [self._element(dtype, moderate, specials) for _ in range(count)]
-                few = np.array(drawn, np.float64 if dtype.is_float else object)
-                return few.astype(dtype.numpy)
-            random = np.random.default_rng(self.random.getrandbits(64))
-            values: Array
-            if dtype is DType.BOOL:
-                return random.integers(2, size=count).astype(np.bool_)
-            if not dtype.is_float:
-                values = random.integers(-9 if dtype.is_signed else 0, 10, count)
-            elif moderate:
-                values = random.choice((-1, 1), count) * random.uniform(0.8, 1.25, count)
-            else:
-                values = random.choice((1.0, 1.0, 100.0), count) * random.standard_normal(count)
-            special = np.array(self._specials(dtype, moderate)).astype(dtype.numpy)
-            chosen = random.random(count) < specials
-            result: Array = np.where(
-                chosen, random.choice(special, count), values.astype(dtype.numpy)
-            )
-            return result
-
-    def _element(self, dtype: DType, moderate: bool, specials: float) -> float | int:
-        """One element, drawn as `_elements` draws many."""
-        random = self.random
-        if dtype is DType.BOOL:
-            return random.randrange(2)
-        if random.random() < specials:
-            if dtype.is_float:
-                return self._special_float(dtype, moderate)
-            return random.choice(self._specials(dtype, moderate))
-        if not dtype.is_float:
-            return random.randint(-9 if dtype.is_signed else 0, 9)
-        if moderate:
-            return random.choice((-1, 1)) * random.uniform(0.8, 1.25)
-        return random.choice((1.0, 1.0, 100.0)) * random.gauss(0, 1)
-
-    def _specials(self, dtype: DType, moderate: bool) -> Sequence[float | int]:
-        """Elements at which something changes, or that are larger or smaller than others."""
-        if not dtype.is_float:
-            least, most = dtype.bounds
-            bits = 8 * dtype.itemsize - dtype.is_signed
-            power = 1 << (bits - 1 if self.chance(0.5) else self.random.randrange(bits))
-            ends = (least, least + 1, most - 1, most, most // 2 + 1)
-            any_one = self.random.randint(least, most)
-            beside = [_beside_tie(self.random)] if dtype.itemsize == 8 else []
-            return 0, 1, *ends, power - 1, power, power, power + 1, any_one, *beside
-        return [self._special_float(dtype, moderate) for _ in range(SPECIAL_FLOATS)]
-
-    def _special_float(self, dtype: DType, moderate: bool) -> float:
-        """0 or a float that differs from most in its size; halves now and then, as they are ties.
-
-        One that is not `moderate` is often infinite, NaN, -0.0 or near an end of its range.
-        """
-        if self.chance(0.2 if moderate else 0.1):
-            return self.random.randint(-9, 9) / 2
-        if moderate:
-            return self.random.choice(SCALES.get(dtype, SCALES[DType.F16])) * self.random.gauss(
-                0, 1
-            )
-        if self.chance(0.1):
-            largest, normal, _ = _limits(dtype)
-            size = self.random.choice((largest**0.25, largest**0.8, largest**-0.25, normal))
-            return float(size * self.random.gauss(0, 1))
-        return self.random.choice(_ends(dtype))
-
-
-def _beside_tie(random: Random) -> int:
-    """A neighbour of an integer half way between two f32; rounded to f64 first, it is that one."""
-    middle = (1 << 24) + 2 * random.getrandbits(23) + 1
-    return (middle << 38) + random.choice((-1, 1))
+        """Elements of a concrete type; `moderate`: finite floats and small ints."""
+        return self.drawn.array(type_, moderate)
 
 
 def _fits(number: int | float, dtype: DType) -> bool:
@@ -397,21 +276,6 @@ def _fits(number: int | float, dtype: DType) -> bool:
     if not dtype.is_integer:
         return dtype.is_float
     return number == number // 1 and dtype.bounds[0] <= number <= dtype.bounds[1]
-
-
-@cache
-def _limits(dtype: DType) -> tuple[float, float, float]:
-    """The largest finite, the smallest normal and the smallest float above 0."""
-    info = ml_dtypes.finfo(dtype.numpy)
-    return float(info.max), float(info.tiny), float(info.smallest_subnormal)
-
-
-@cache
-def _ends(dtype: DType) -> tuple[float, ...]:
-    """0, infinities, NaN and the like, often, and what is at the ends of a float's range."""
-    largest, *smallest = _limits(dtype)
-    last = (largest, largest, *smallest, -largest, -largest, *(-each for each in smallest))
-    return *FLOAT_SPECIALS, *FLOAT_SPECIALS, *last
 
 
 def is_concrete(shape: Sequence[Dim]) -> bool:
