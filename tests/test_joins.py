@@ -31,7 +31,7 @@ def rows_found(egraph: EGraph, atoms: list[Atom]) -> list[tuple[int, ...]]:
     for table, body in [*steps, (Atom("out", variables), tuple(query))]:
         egraph.define(relation(table.table, ["i64"] * len(table.arguments)))
         egraph.define(rule_text(body, table.stated, "join", table.table))
-    egraph.run("join", saturate=True)
+    egraph.saturate("join")
     return list(egraph.numbers("out"))
 
 

@@ -6,8 +6,9 @@ named by a number that is only good until the next `run`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -21,6 +22,7 @@ Row = tuple[int, ...]
 
 # Reading a file takes egglog as long as this many facts.
 _FEW = 4
+_OWN_FILES = Path("/proc/self/fd")  # the open files of this process, by number
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,6 @@ class EGraph:
         self._engine = bindings.EGraph()
         self._classes = _Numbering()
         self._numbers: dict[int, bindings.Value] = {}
-        self._folder: str | None = None  # of files, as long as there is a scratch block
 
     def define(self, text: str) -> None:
         """Run egglog commands: sorts, tables, rules, actions."""
@@ -50,28 +51,33 @@ class EGraph:
     @contextmanager
     def scratch(self) -> Iterator[None]:
         """A block whose changes are taken back at its end, unless it raises."""
-        with TemporaryDirectory(prefix="satura-egraph-") as folder:
-            self._folder = folder
-            try:
-                self.define("(push)")
-                yield
-                self.define("(pop)")
-            finally:
-                self._folder = None
+        self.define("(push)")
+        yield
+        self.define("(pop)")
         self._classes.clear()
 
     def close(self) -> None:
         """Free the engine, in the thread that made it; nothing may use it after that."""
         del self._engine
 
-    def run(self, *rulesets: str, saturate: bool = False, timed: bool = False) -> Step:
-        """Run rulesets one after another, each once, or until it changes nothing.
+    def run(self, *rulesets: str, timed: bool = False) -> Step:
+        """Run rulesets one after another, each once.
 
         Only where it is `timed`, which takes time, there are seconds.
         """
+        return self._scheduled(" ".join(f"(run {each})" for each in rulesets), timed)
+
+    def saturate(self, *rulesets: str) -> Step:
+        """Run rulesets until none of them changes anything: each once whenever those before it
+        have nothing more to do."""
+        schedule = ""
+        for each in rulesets:
+            schedule = f"(saturate {schedule} (run {each}))"
+        return self._scheduled(schedule, timed=False)
+
+    def _scheduled(self, schedule: str, timed: bool) -> Step:
         started = perf_counter()
-        runs = [f"(saturate (run {each}))" if saturate else f"(run {each})" for each in rulesets]
-        (output,) = self._outputs(f"(run-schedule {' '.join(runs)})")
+        (output,) = self._outputs(f"(run-schedule {schedule})")
         assert isinstance(output, bindings.RunScheduleOutput)
         report, seconds = output.report, {}
         if timed:
@@ -88,11 +94,9 @@ class EGraph:
             if table not in many
             for row in entries
         ]
-        if many and self._folder is None:
-            with TemporaryDirectory(prefix="satura-egraph-") as folder:
-                self.define("\n".join([*commands, *_files(many, folder)]))
-        elif commands or many:
-            self.define("\n".join([*commands, *_files(many, self._folder or "")]))
+        if commands or many:
+            with _files(many) as reading:
+                self.define("\n".join([*commands, *reading]))
 
     def sizes(self) -> dict[str, int]:
         """Number of rows per table."""
@@ -162,15 +166,31 @@ def _shares(seconds: float, per_rule: dict[str, timedelta]) -> dict[str, float]:
     return {name: seconds * (own / total) for name, own in per_rule.items() if own}
 
 
-def _files(rows: Mapping[str, Sequence[Row]], folder: str) -> list[str]:
-    """Commands that read rows from files in a folder, which are there then."""
-    commands = []
-    for table, entries in rows.items():
-        path = Path(folder, table)
-        line = "%d\t" * len(entries[0]) + "\n"
-        path.write_text("".join([line % row for row in entries]))
-        commands.append(f'(input {table} "{path}")')
-    return commands
+@contextmanager
+def _files(rows: Mapping[str, Sequence[Row]]) -> Iterator[list[str]]:
+    """Commands that read rows from files, which are there until the block ends."""
+    with ExitStack() as files:
+        commands = []
+        for table, entries in rows.items():
+            line = "%d\t" * len(entries[0]) + "\n"
+            content = "".join([line % row for row in entries])
+            commands.append(f'(input {table} "{files.enter_context(_file(content))}")')
+        yield commands
+
+
+@contextmanager
+def _file(content: str) -> Iterator[str]:
+    """The path of a file with this content; in memory, where the system has such files."""
+    if hasattr(os, "memfd_create") and _OWN_FILES.exists():
+        with os.fdopen(os.memfd_create("satura-rows"), "w") as file:
+            file.write(content)
+            file.flush()
+            yield str(_OWN_FILES / str(file.fileno()))
+    else:
+        with TemporaryDirectory(prefix="satura-egraph-") as folder:
+            path = Path(folder, "rows")
+            path.write_text(content)
+            yield str(path)
 
 
 def _rows_of(output: object) -> list[Row]:

@@ -209,12 +209,11 @@ class _Run:
     def settle(self) -> None:
         """Bring types and other facts up to date. Raises TypeConflictError."""
         self.observer.start(None)
-        conflicts, asks = False, True
-        while asks:
-            step = self.egraph.run("facts", saturate=True)
-            conflicts |= bool(step.matches.get("conflict"))
-            asks = self.demands.answer(self.types, step)
-        if conflicts:
+        while self.demands.answer(self.types, self.egraph.saturate("types")):
+            pass
+        step = self.egraph.saturate("facts", "unions")
+        self.egraph.saturate("fractions")
+        if step.matches.get("conflict"):
             first, second = self.egraph.numbers("conflict")[0]
             raise TypeConflictError(
                 f"it makes {self.interner[first]} equal to {self.interner[second]}"

@@ -132,12 +132,15 @@ BASE = f"""
 (function scalar_of (T) i64 :merge (min old new))
 (function scalar_value (i64 i64) Unit :no-merge)
 (ruleset load)
+(ruleset types)
 (ruleset facts)
+(ruleset unions)
+(ruleset fractions)
 (ruleset demand)
 (ruleset forget)
 (rule ((= e (now n))) ((delete (now n))) :ruleset forget)
 (rule ((type_of x a) (type_of x b) (< a b)) ((set (conflict a b) ()))
-      :ruleset facts :name "conflict")
+      :ruleset unions :name "conflict")
 (rule ((told_1 {KNOWN} n)) ((set (known (node n)) ())) :ruleset load)
 (rule ((told_1 {VARYING} n)) ((set (varying (node n)) ())) :ruleset load)
 (rule ((turned x) (varying x)) ((set (movable x) ())) :ruleset facts)
@@ -178,7 +181,7 @@ def _hiding_rule(table: NodeTable, operand: str) -> str:
     """The rule that hides a node whose class is that of its operand."""
     operands = ["e" if name == operand else name for name in table.operands]
     call = f"(n_{table.name} {' '.join([*operands, *table.attributes])})"
-    return f"(rule ((= e {call})) ((subsume {call})) :ruleset facts)\n"
+    return f"(rule ((= e {call})) ((subsume {call})) :ruleset unions)\n"
 
 
 def _movement_rules(table: NodeTable, node: Atom) -> str:
@@ -188,7 +191,7 @@ def _movement_rules(table: NodeTable, node: Atom) -> str:
         text += _fact([node, Atom("known", ("e0",))], "(movable e)")
     if op.name == "transpose":
         text += _fact([node], "(turned e0)")
-        text += _rule([node], "(union e0 (transposed_back e a0))")
+        text += _rule([node], "(union e0 (transposed_back e a0))", ruleset="unions")
     elif op.kind is Kind.ELEMENTWISE or op.name == "reshape":
         for operand in table.operands:
             text += _fact([node, Atom("untransposed", (operand,))], "(untransposed e)")
@@ -196,10 +199,11 @@ def _movement_rules(table: NodeTable, node: Atom) -> str:
         text += _fact([node, varying], "(untransposed e)")
     source = Atom("type_of", ("e0", "t"))
     if op.name == "reshape":
-        text += _rule([node, source], "(union e0 (reshaped_back e t))")
+        text += _rule([node, source], "(union e0 (reshaped_back e t))", ruleset="unions")
     if op.name == "broadcast":
         has_elements = [Atom("type_of", ("e", "y")), Atom("filled", ("y",))]
-        text += _rule([node, *has_elements, source], "(union e0 (broadcast_back e t))", "back")
+        union = "(union e0 (broadcast_back e t))"
+        text += _rule([node, *has_elements, source], union, "back", "unions")
     if keeps_axes(op):
         for operand in table.operands:
             text += _fact([node, Atom("turned", ("e",))], f"(turned {operand})")
@@ -231,7 +235,8 @@ def _fraction_rules(table: NodeTable, node: Atom) -> str:
         operand = f"e{position}"
         holds = [Atom("fractional", (operand,))]
         holds += [Atom("varying", (operand,))] if len(among) > 1 else []
-        text += _fact([node, *keeping, *holds], "(fractional e)", f"keeps_{table.name}_{position}")
+        name = f"keeps_{table.name}_{position}"
+        text += _rule([node, *keeping, *holds], "(set (fractional e) ())", name, "fractions")
     return text
 
 
@@ -255,13 +260,13 @@ def _fact(atoms: list[Atom], fact: str, name: str = "", value: str = "()") -> st
     return _rule(atoms, f"(set {fact} {value})", name)
 
 
-def _rule(atoms: list[Atom], action: str, name: str = "") -> str:
-    """A rule that is run with those for facts."""
+def _rule(atoms: list[Atom], action: str, name: str = "", ruleset: str = "facts") -> str:
+    """A rule that is run with those for facts, or for types."""
     words = frozenset(action.replace("(", " ").replace(")", " ").split())
     stages, query = split_query(atoms, words, name)
     body = " ".join(map(str, query))
-    rule = f"(rule ({body}) ({action}) :ruleset facts)\n"
-    return "".join([*(stage.text("facts") for stage in stages), rule])
+    rule = f"(rule ({body}) ({action}) :ruleset {ruleset})\n"
+    return "".join([*(stage.text(ruleset) for stage in stages), rule])
 
 
 def want_of(width: int) -> str:
@@ -316,18 +321,16 @@ def _type_tables(table: NodeTable, node: Atom) -> str:
     number = str(table.typing)
     want = Atom(want_of(table.width), (number, *columns))
     text = relation(typing.table, ["T", *sorts])
-    text += rule_text([typing], want.stated, "facts", f"asking_{name}")  # tells what it asked for
-    text += _fact(
-        [typing, Atom(answers_table(table.width + 1), (number, *columns, "y"))], "(type_of e y)"
-    )
+    text += rule_text([typing], want.stated, "types", f"asking_{name}")  # tells what it asked for
+    told = Atom(answers_table(table.width + 1), (number, *columns, "y"))
+    text += _rule([typing, told], "(set (type_of e y) ())", ruleset="types")
     if table.op.name == "item":
         return text
     if table.op.name == "host":
         result = Atom("n_item", ("e", "c"), "er")
-        text += _fact([node, result], "(typing_item er a0 c)")
+        text += _rule([node, result], "(set (typing_item er a0 c) ())", ruleset="types")
     types = tuple(f"y{index}" for index in range(table.arity))
     pairs = zip(table.operands, types, strict=True)
     atoms = [node, *(Atom("type_of", pair) for pair in pairs)]
-    return text + _fact(
-        atoms, f"(typing_{name} e {' '.join((*types, *table.attributes))})", f"of_{name}"
-    )
+    row = f"(typing_{name} e {' '.join((*types, *table.attributes))})"
+    return text + _rule(atoms, f"(set {row} ())", f"of_{name}", "types")
