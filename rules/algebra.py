@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import frexp
 
 from satura.rewrite.language.dsl import (
-    Fractional,
+    Approximate,
     Known,
     Law,
     Tensor,
@@ -21,6 +21,7 @@ from satura.rewrite.language.dsl import (
 )
 from satura.rewrite.language.families import Elementwise
 from satura.rewrite.language.terms import (
+    Term,
     binary,
     broadcast,
     cast,
@@ -126,14 +127,23 @@ def unit_shape(type_: TensorType) -> Shape:
     return Shape((1,) * type_.rank)
 
 
-@rule(reassociates=True)
-def multiply_by_reciprocals(x: Varying, c: Fractional, s: Shape) -> Law:
-    """x / broadcast(c) = x * broadcast(1 / c), for c in f32 that are not subnormal"""
+def times_reciprocals(x: Tensor, c: Tensor, s: Shape) -> Term:
+    """x * broadcast(1 / c)"""
     one = reshape(scalar(one_like(c.type)), unit_shape(c.type))
-    return rewrites(
-        binary("div", x, broadcast(c, s)),
-        binary("mul", x, broadcast(binary("div", broadcast(one, Shape(c.type.shape)), c), s)),
-    )
+    reciprocals = binary("div", broadcast(one, Shape(c.type.shape)), c)
+    return binary("mul", x, broadcast(reciprocals, s))
+
+
+@rule(reassociates=True)
+def multiply_by_reciprocals(x: Approximate, c: Tensor, s: Shape) -> Law:
+    """x / broadcast(c) = x * broadcast(1 / c), for x that are rounded already, in f32"""
+    return rewrites(binary("div", x, broadcast(c, s)), times_reciprocals(x, c, s))
+
+
+@rule(reassociates=True)
+def multiply_by_rounded_reciprocals(x: Varying, c: Approximate, s: Shape) -> Law:
+    """x / broadcast(c) = x * broadcast(1 / c), for c that are rounded already, in f32"""
+    return rewrites(binary("div", x, broadcast(c, s)), times_reciprocals(x, c, s))
 
 
 @rule(reassociates=True)

@@ -26,7 +26,7 @@ from satura.rewrite.language.families import (
 )
 from satura.rewrite.language.rule import Family, Law, Rule, RuleSet
 from satura.rewrite.language.terms import (
-    Fractional,
+    Approximate,
     Known,
     Movable,
     Tensor,
@@ -87,6 +87,7 @@ product = attribute_function(dims.product)
 
 __all__ = [
     "FLOATS",
+    "Approximate",
     "Arithmetic",
     "Axes",
     "Axis",
@@ -99,7 +100,6 @@ __all__ = [
     "Dim",
     "Elementwise",
     "Family",
-    "Fractional",
     "Groups",
     "Known",
     "Law",

@@ -51,6 +51,42 @@ def test_a_value_that_is_used_twice_is_computed_once() -> None:
     assert done == {"dear.f32": 4 * 12 * 100, "cheap.f32": 4 * 100}
 
 
+def test_slices_of_a_value_are_computed_each() -> None:
+    """And one that is used twice once."""
+    build = Builder()
+    value = build.unary("exp", build.input("x", DType.F32, (8, 100)))
+    first, second = (build.slice(value, (row, 0), (1, 100)) for row in (0, 3))
+    square = build.binary("mul", second, second)
+    done = amounts(only(build, build.binary("add", first, square)))
+    assert done == {"dear.f32": 2 * 10 * 100, "cheap.f32": 2 * 100}
+
+
+def test_the_parts_of_a_concat_compute_apart() -> None:
+    build = Builder()
+    value = build.unary("exp", build.input("x", DType.F32, (100,)))
+    done = amounts(only(build, build.concat([value, build.unary("neg", value)], 0)))
+    assert done == {"dear.f32": 2 * 10 * 100, "cheap.f32": 100, "guard": 200}
+
+
+@pytest.mark.parametrize(("width", "times"), [(3, 16), (16, 16), (40, 40)])
+def test_what_is_repeated_in_short_rows_is_computed_one_by_one(width: int, times: int) -> None:
+    build = Builder()
+    value = build.unary("exp", build.input("x", DType.F32, (100, 1)))
+    wide = build.broadcast(value, (100, width))
+    other = build.input("y", DType.F32, (100, width))
+    done = amounts(only(build, build.binary("mul", wide, other), CostModel(constant=0)))
+    assert done["dear.f32"] == pytest.approx(times * 10 * 100)
+
+
+@pytest.mark.parametrize(("depth", "times"), [(1, 1), (3, 16)])
+def test_indices_of_rows_are_computed_one_by_one(depth: int, times: int) -> None:
+    build = Builder()
+    table = build.input("table", DType.F32, (7, depth))
+    places = build.unary("abs", build.input("i", DType.I64, (100,)))
+    done = amounts(only(build, build.gather(table, places, 0)))
+    assert done["cheap.i64"] == times * 100
+
+
 def test_bytes_are_those_read_and_stored() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (100,))

@@ -11,7 +11,7 @@ from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
 from tests.onnx_models import Typed, make_model, node
 
-DIVISORS = (3.0, 7.0, 41.0, 47.0, 49.0, 55.0, 61.0, 1.5, 2.5, 255.0)
+DIVISORS = (3.0, 7.0, 41.0, 47.0, 49.0, 55.0, 61.0, 1.5, 2.5, 255.0, 0.1, 0.3, 0.06, 1e-3)
 
 
 @pytest.mark.parametrize("rounding", ["Floor", "Ceil"])

@@ -21,7 +21,7 @@ from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.egraph.saturate import Saturation, saturate
 from satura.rewrite.errors import ProgramError, RuleError
 from satura.rewrite.language.dsl import Rule, RuleSet
-from satura.rewrite.language.terms import Fractional, Known
+from satura.rewrite.language.terms import Approximate, Known
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.constant import Constant
@@ -79,7 +79,7 @@ def _of_instance(
     program = builder.program(sides).concrete(sizes)
     given = {name: arguments.get(f"i{number}_{name}") for name in instance.types}
     own = {name: array for name, array in given.items() if array is not None}
-    if len(own) < len(given) or Fractional in instance.direction.variables.values():
+    if len(own) < len(given) or Approximate in instance.direction.variables.values():
         return None  # others are constants, or functions of what is given
     try:
         reason = disagreement(program, own, exact)

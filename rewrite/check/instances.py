@@ -16,7 +16,7 @@ from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import AttributeVariable, Literal
 from satura.rewrite.language.terms import (
     Application,
-    Fractional,
+    Approximate,
     Known,
     ScalarTerm,
     Tensor,
@@ -127,7 +127,7 @@ class Instance:
         variables = self.direction.variables
         return {
             name: builder.add("unary", (node,), UnaryFn("exp"))
-            if issubclass(variables[name], Fractional)
+            if issubclass(variables[name], Approximate)
             else node
             for name, node in tensors.items()
         }

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Protocol
 
+from satura.rewrite.egraph.approximate import RELATIONS, relations_of
 from satura.rewrite.egraph.engine import EGraph, Row, Step
 from satura.rewrite.egraph.interner import Interner, Value
 from satura.rewrite.egraph.rule_compiler import RuleCode
 from satura.rewrite.egraph.tables import NodeTable, answers_table, want_of
 from satura.rewrite.errors import SaturaError
-from satura.rewrite.ops.elementwise import keeps_fractions, makes_fractions
 from satura.rewrite.types.attributes import (
     Attribute,
     Count,
@@ -106,19 +106,16 @@ class Demands:
 
     def describe(self) -> None:
         """Tell the e-graph which new values are scalar constants, which depend on sizes, which are
-        types of tensors with elements, and which make or keep fractions."""
+        types of tensors with elements, and which matter for rounding."""
         scalars: list[Row] = []
         static: list[Row] = []
         filled: list[Row] = []
         symbolic: list[Row] = []
-        fractions: list[Row] = []
-        keeping: list[Row] = []
+        rounding: dict[str, list[Row]] = {relation: [] for relation in RELATIONS}
         for number in range(self._described, len(self._interner.values)):
             value = self._interner[number]
-            if makes_fractions(value):
-                fractions.append((number,))
-            if keeps_fractions(value):
-                keeping.append((number,))
+            for relation in relations_of(value):
+                rounding[relation].append((number,))
             if isinstance(value, Constant) and (scalar := value.scalar) is not None:
                 scalars.append((number, self._interner.number(scalar)))
             elif isinstance(value, TensorType):
@@ -130,7 +127,7 @@ class Demands:
         self._described = len(self._interner.values)
         self._egraph.insert(
             {"scalar_value": scalars, "static": static, "symbolic": symbolic, "filled": filled}
-            | {"makes_fractions": fractions, "keeps_fractions": keeping}
+            | rounding
         )
 
 

@@ -22,7 +22,7 @@ from satura.rewrite.language.dsl import Computed, Direction
 from satura.rewrite.language.expressions import AttributeVariable, Expression, Literal
 from satura.rewrite.language.terms import (
     Application,
-    Fractional,
+    Approximate,
     Known,
     Movable,
     ScalarTerm,
@@ -42,7 +42,7 @@ _FACTS: Mapping[type[Term], str] = {
     Movable: "movable",
     Untransposed: "untransposed",
     Unpadded: "unpadded",
-    Fractional: "fractional",
+    Approximate: "approximate",
 }
 
 

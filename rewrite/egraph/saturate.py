@@ -212,7 +212,7 @@ class _Run:
         while self.demands.answer(self.types, self.egraph.saturate("types")):
             pass
         step = self.egraph.saturate("facts", "unions")
-        self.egraph.saturate("fractions")
+        self.egraph.saturate("rounding")
         if step.matches.get("conflict"):
             first, second = self.egraph.numbers("conflict")[0]
             raise TypeConflictError(

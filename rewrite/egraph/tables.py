@@ -4,7 +4,7 @@ Per op that rules or the program mention one constructor `n_op(operands…, attr
 attributes are interned numbers. Facts about classes: `type_of`, `known` (computed from constants
 alone, whatever the sizes), `varying` (depends on an input, on another source or on a size),
 `turned` (transposed somewhere, or what is computed from it along the same axes is), `movable`,
-`untransposed`, `unpadded` and `fractional` (see the terms of these names), `scalar_of` (a 0-d
+`untransposed`, `unpadded` and `approximate` (see the terms of these names), `scalar_of` (a 0-d
 constant).
 
 What is computed in Python goes through tables, too: a match puts who asks, and with which
@@ -26,6 +26,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
+from satura.rewrite.egraph.approximate import (
+    FRACTIONAL,
+    IRRATIONAL,
+    LASTING,
+    RELATIONS,
+    SCALING,
+    copies_constants,
+    is_relation_asked,
+    lasting_operands,
+    sums_products,
+)
 from satura.rewrite.egraph.queries import Atom, relation, rule_text, split_query
 from satura.rewrite.ops import REGISTRY, REPEATING
 from satura.rewrite.ops.registry import Kind, Op
@@ -104,6 +115,7 @@ def node_tables(
     return {table.name: table for table in tables}
 
 
+_RELATIONS = "\n".join(f"(function {name} (i64) Unit :no-merge)" for name in RELATIONS)
 # What there is whatever the ops, beside the shared tables.
 BASE = f"""
 (sort T)
@@ -121,21 +133,21 @@ BASE = f"""
 (function movable (T) Unit :no-merge)
 (function untransposed (T) Unit :no-merge)
 (function unpadded (T) Unit :no-merge)
-(function fractional (T) Unit :no-merge)
+(function approximate (T) Unit :no-merge)
+(function fraction (T) Unit :no-merge)
 (function pad_value (T i64) Unit :no-merge)
 (function next_pad_value (T i64) Unit :no-merge)
 (function static (i64) Unit :no-merge)
 (function filled (i64) Unit :no-merge)
 (function symbolic (i64) Unit :no-merge)
-(function makes_fractions (i64) Unit :no-merge)
-(function keeps_fractions (i64) Unit :no-merge)
+{_RELATIONS}
 (function scalar_of (T) i64 :merge (min old new))
 (function scalar_value (i64 i64) Unit :no-merge)
 (ruleset load)
 (ruleset types)
 (ruleset facts)
 (ruleset unions)
-(ruleset fractions)
+(ruleset rounding)
 (ruleset demand)
 (ruleset forget)
 (rule ((= e (now n))) ((delete (now n))) :ruleset forget)
@@ -174,7 +186,7 @@ def schema(table: NodeTable) -> str:
         text += _fact([node, Atom("varying", (operand,))], "(varying e)")
         if table.op.kind in (Kind.ELEMENTWISE, Kind.LAYOUT):
             text += _hiding_rule(table, operand)
-    return text + _movement_rules(table, node) + _fraction_rules(table, node)
+    return text + _movement_rules(table, node) + _rounding_rules(table, node)
 
 
 def _hiding_rule(table: NodeTable, operand: str) -> str:
@@ -218,35 +230,31 @@ def _movement_rules(table: NodeTable, node: Atom) -> str:
     return text
 
 
-def _fraction_rules(table: NodeTable, node: Atom) -> str:
-    """The rules for facts about fractions, see `Fractional`.
+def _rounding_rules(table: NodeTable, node: Atom) -> str:
+    """The rules for facts about rounding, see `approximate.py`."""
+    op, name, text = table.op, table.name, ""
+    approximate, varying = "(set (approximate e) ())", Atom("varying", ("e",))
 
-    Among two operands a constant does not count: x + 1e-6 is the whole number x, and
-    max(x, 1e-6), too.
-    """
-    op, text = table.op, ""
-    if op.name in ("constant", "unary"):
-        text += _fact(
-            [node, Atom("makes_fractions", ("a0",))], "(fractional e)", f"makes_{table.name}"
-        )
-    among = fractions_among(op.name, table.arity)
-    keeping = [Atom("keeps_fractions", ("a0",))] if op.name in ("unary", "binary", "cast") else []
-    for position in among:
+    def rule(atoms: list[Atom], action: str, what: str) -> str:
+        return _rule([node, *atoms], action, f"{what}_{name}", "rounding")
+
+    if op.name == "constant":
+        text += rule([Atom(FRACTIONAL, ("a0",))], "(set (fraction e) ())", "is")
+    if copies_constants(op.name):
+        text += rule([Atom("fraction", ("e0",))], "(set (fraction e) ())", "copies")
+    if op.name == "unary":
+        text += rule([Atom(IRRATIONAL, ("a0",)), varying], approximate, "is")
+    if sums_products(op.name):
+        of_floats = [Atom("type_of", ("e", "y")), Atom(LASTING, ("y",))]
+        text += rule([*of_floats, varying], approximate, "sums")
+    lasting = [Atom(LASTING, ("a0",))] if is_relation_asked(op.name) else []
+    for position in lasting_operands(op.name, table.arity):
         operand = f"e{position}"
-        holds = [Atom("fractional", (operand,))]
-        holds += [Atom("varying", (operand,))] if len(among) > 1 else []
-        name = f"keeps_{table.name}_{position}"
-        text += _rule([node, *keeping, *holds], "(set (fractional e) ())", name, "fractions")
+        text += rule([*lasting, Atom("approximate", (operand,))], approximate, f"lasts_{position}")
+        if op.name == "binary":
+            scales = [Atom(SCALING, ("a0",)), Atom("fraction", (operand,)), varying]
+            text += rule(scales, approximate, f"scales_{position}")
     return text
-
-
-def fractions_among(name: str, arity: int) -> tuple[int, ...]:
-    """The positions of the operands of which one makes the result of an op `Fractional`."""
-    if name in ("select", "binary"):
-        return (0, 1) if name == "binary" else (1, 2)
-    moves = name in REGISTRY and REGISTRY[name].kind is Kind.LAYOUT
-    moves &= arity == 1 or name == "pad"
-    return (0,) if moves or name in ("unary", "cast", "reduce") else ()
 
 
 def keeps_axes(op: Op) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.explain import facts
 from satura.rewrite.language.terms import (
-    Fractional,
+    Approximate,
     Known,
     Movable,
     Tensor,
@@ -78,8 +78,8 @@ class Graph:
             return facts.untransposed_classes(self.classes, self.varying)
         if sort is Unpadded:
             return facts.unpadded_classes(self.classes, self.scalars)
-        if sort is Fractional:
-            return facts.fractional_classes(self.classes, self.varying)
+        if sort is Approximate:
+            return facts.approximate_classes(self.classes, self.varying)
         flags = self.classes.known if sort is Known else self.varying
         return frozenset(number for number, flag in enumerate(flags) if flag)
 

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from satura.rewrite.egraph.approximate import (
+    FRACTIONAL,
+    IRRATIONAL,
+    LASTING,
+    SCALING,
+    copies_constants,
+    is_relation_asked,
+    lasting_operands,
+    relations_of,
+    sums_products,
+)
 from satura.rewrite.egraph.classes import EClasses, ENode
-from satura.rewrite.egraph.tables import fractions_among, keeps_axes
+from satura.rewrite.egraph.tables import keeps_axes
 from satura.rewrite.ops import REGISTRY, USER_OPS, Kind
-from satura.rewrite.ops.elementwise import keeps_fractions, makes_fractions
 from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.constant import Scalar
 
@@ -67,17 +77,34 @@ def unpadded_classes(classes: EClasses, scalars: Sequence[Scalar | None]) -> fro
     return _reachable(start, edges)
 
 
-def fractional_classes(classes: EClasses, varying: Sequence[bool]) -> frozenset[int]:
-    """The classes of fractions with many digits, see `Fractional`."""
+def approximate_classes(classes: EClasses, varying: Sequence[bool]) -> frozenset[int]:
+    """The classes of rounded numbers, see `Approximate`."""
+    nodes = list(_entries(classes))
+    fractions = _reachable(
+        (home for home, node in nodes if node.op == "constant" and _has(node, FRACTIONAL)),
+        (
+            (operand, home)
+            for home, node in nodes
+            if copies_constants(node.op)
+            for operand in node.operands
+        ),
+    )
     start, edges = [], []
-    for home, node in _entries(classes):
-        if node.op in ("constant", "unary") and makes_fractions(node.attributes[0]):
+    for home, node in nodes:
+        is_start = node.op == "unary" and _has(node, IRRATIONAL)
+        is_start |= sums_products(node.op) and classes.types[home].dtype.is_float
+        if node.op == "binary" and _has(node, SCALING):
+            is_start |= not fractions.isdisjoint(node.operands)
+        if is_start and varying[home]:
             start.append(home)
-        among = fractions_among(node.op, len(node.operands))
-        if node.op not in ("unary", "binary", "cast") or keeps_fractions(node.attributes[0]):
-            operands = [node.operands[position] for position in among]
-            edges += [(each, home) for each in operands if len(among) == 1 or varying[each]]
+        if not is_relation_asked(node.op) or _has(node, LASTING):
+            among = lasting_operands(node.op, len(node.operands))
+            edges += [(node.operands[position], home) for position in among]
     return _reachable(start, edges)
+
+
+def _has(node: ENode, relation: str) -> bool:
+    return relation in relations_of(node.attributes[0])
 
 
 def _entries(classes: EClasses) -> Iterable[tuple[int, ENode]]:

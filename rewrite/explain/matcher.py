@@ -17,7 +17,7 @@ from satura.rewrite.language.expressions import AttributeVariable, Expression, L
 from satura.rewrite.language.rule import Computed, Direction
 from satura.rewrite.language.terms import (
     Application,
-    Fractional,
+    Approximate,
     Known,
     Movable,
     ScalarTerm,
@@ -160,7 +160,7 @@ _FACTS: tuple[tuple[type[Tensor], str, str], ...] = (
     (Known, "is computed from constants alone", ", which is not"),
     (Untransposed, "varies and is not only a transpose", ""),
     (Unpadded, "is not only a pad", ""),
-    (Fractional, "consists of fractions with many digits", ""),
+    (Approximate, "varies and is rounded already", ""),
     (Movable, "is transposed elsewhere or a constant", ""),
     (Varying, "depends on an input or a symbolic size", ", a constant"),
 )

@@ -27,6 +27,31 @@ from satura.rewrite.types.tensor_type import DType, TensorType
 
 NOTHING: Amount = ("cheap.f32", 0.0)
 
+
+class SlicedAmount(tuple[str, float]):
+    """What is done for some elements of a class alone, those in these slices of it."""
+
+    slices: frozenset[Attribute]
+
+    def __new__(cls, whole: Amount, scale: float, slices: frozenset[Attribute]) -> SlicedAmount:
+        """`scale` of what is done for the whole class."""
+        name, amount = whole
+        made = super().__new__(cls, (name, amount * scale))
+        made.slices = slices
+        return made
+
+
+def of_both(first: Amount, second: Amount) -> Amount:
+    """What is done for the elements of one class that two parts of a fragment see: the more, where
+    one may see what the other does, and the sum where they see other slices."""
+    larger, smaller = (first, second) if first[1] >= second[1] else (second, first)
+    if not (isinstance(larger, SlicedAmount) and isinstance(smaller, SlicedAmount)):
+        return larger
+    if not larger.slices.isdisjoint(smaller.slices):
+        return larger
+    return SlicedAmount((larger[0], larger[1] + smaller[1]), 1, larger.slices | smaller.slices)
+
+
 _DEAR = 4.0  # weights above are polynomials
 _WIDENED = (DType.F16, DType.BF16)
 _TILED = (DType.F32, DType.F64, *_WIDENED)

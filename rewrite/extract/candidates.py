@@ -20,6 +20,7 @@ from satura.rewrite.extract.variants import Change, look, variants
 MAX_ROUNDS = 2
 _ALL = -1  # the bit set of all classes
 SMALL = 600  # e-nodes of an e-graph that is searched more widely, at a tenth of a second or so
+HUGE = 50_000  # candidates: a round of variants takes a second or two, and gains a percent
 WIDTH = 8  # options that a wide search keeps; unrolled recurrences gain a tenth by more than 4
 
 
@@ -57,11 +58,17 @@ def candidates(
     """All fragments worth having.
 
     Those that an enumeration finds, and the variants of those that a local search would choose: in
-    so many `rounds`, where the search `is_wide`, as in small e-graphs it always is, in more, or
-    until it chooses none that is new. Raises ProgramError where an output cannot be computed.
+    so many `rounds`, where the search `is_wide`, as in small e-graphs it always is, in more while
+    they are not HUGE, or until it chooses none that is new. Raises ProgramError where an output
+    cannot be computed.
     """
-    width = WIDTH if rounds and (is_wide or is_small(classes)) else 1
+    width = _width(classes) if rounds and (is_wide or is_small(classes)) else 1
     return add_variants(enumerate_fragments(classes, Templates(model), width), rounds * width)
+
+
+def _width(classes: EClasses) -> int:
+    """How many options a wide search keeps: in large e-graphs more were not seen to gain."""
+    return WIDTH if classes.node_count <= 4 * SMALL else 2
 
 
 def is_small(classes: EClasses) -> bool:
@@ -106,7 +113,9 @@ def add_variants(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
         made.append(sum([1 << leaf for leaf in leaves]), cost, found)
     seen: set[int] = set()
     gained: dict[object, set[Change]] = {}  # at the first of the places that look the same
-    for _ in range(rounds):
+    for round_ in range(rounds):
+        if round_ >= MAX_ROUNDS and len(graph.homes) > HUGE:
+            break
         shared = made.shared(results) if len(graph.homes) > LARGE else _ALL
         for candidate in [each for result in results for each in result.choice.values()]:
             found = made.found[candidate]

@@ -7,12 +7,14 @@ from __future__ import annotations
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.amounts import (
     NOTHING,
+    SlicedAmount,
     attention_work,
     contraction_work,
     crossed_work,
     elementwise_work,
     lonely_work,
     octet_work,
+    of_both,
     planar_work,
     pool_work,
     reduction_work,
@@ -28,7 +30,7 @@ from satura.rewrite.extract.octets import dequantises, sums_octets
 from satura.rewrite.extract.readable import is_crossed, is_gathered, is_planar, is_readable
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.types.attributes import Axes, Axis
-from satura.rewrite.types.dims import static
+from satura.rewrite.types.dims import product, static
 
 # Members of enums by names of their own: to read one takes Python 3.11 a call.
 _ELEMENTWISE, _LAYOUT = Kind.ELEMENTWISE, Kind.LAYOUT
@@ -38,7 +40,8 @@ _SPECIAL = (Fused.ROW, *ANCHORED)
 
 _WORK = {"winograd": winograd_work, "attention": attention_work}
 
-MAX_NODES = 48  # a larger fragment compiles slowly and gains nothing
+MAX_NODES = 96  # a larger fragment compiles slowly and gains little
+MAX_MOVES = 48  # one behind another: more may make indices that are longer than any
 
 
 def combine(
@@ -57,7 +60,7 @@ def combine(
             return None
     if kind is _ELEMENTWISE and not _agree(parts):
         return None
-    work = _work(cls, parts)
+    work = _work(cls, parts, is_apart=node.op == "concat")
     if len(work) > MAX_NODES:
         return None
     reads = _reads(classes, node, parts)
@@ -68,7 +71,7 @@ def combine(
         return _elementwise(_loop(cls, node, parts, reads, work))
     base = _loop(cls, node, parts, reads, work)
     if kind is _LAYOUT:
-        return _layout(classes, base)
+        return _layout(classes, base, model.lanes)
     if kind is Kind.REDUCTION:
         return _reduction(classes, base)
     if kind in (Kind.CONTRACTION, Kind.WINDOW):
@@ -82,6 +85,11 @@ def combine(
         reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
         is_apart = table is not None and is_turned(table.work.values())
         gathered = ("scattered" if is_apart else "gathered"), touched
+        if parts[1] is not None and takes_rows(classes, node, cls):
+            single = {
+                each: (name, amount * model.lanes) for each, (name, amount) in parts[1].work.items()
+            }
+            work = {**work, **single}
         return base.but(reads=reads, work={**work, cls: gathered})
     if kind is Kind.ALONE:
         anchor = Anchor(cls, *lonely_work(classes, node, model.lanes))
@@ -101,8 +109,11 @@ def _loop(
     return made
 
 
-def _work(cls: int, parts: tuple[Fragment | None, ...]) -> dict[int, Amount]:
-    """What the parts compute, each class once, and nothing yet for `cls`."""
+def _work(
+    cls: int, parts: tuple[Fragment | None, ...], is_apart: bool = False
+) -> dict[int, Amount]:
+    """What the parts compute, and nothing yet for `cls`: each element of a class once, or for each
+    part where loops over the parts are apart."""
     work: dict[int, Amount] = {}
     for part in parts:
         if part is None:
@@ -112,10 +123,33 @@ def _work(cls: int, parts: tuple[Fragment | None, ...]) -> dict[int, Amount]:
             continue
         for computed, amount in part.work.items():
             held = work.get(computed)
-            if held is None or amount[1] > held[1]:
+            if held is None:
                 work[computed] = amount
+            elif is_apart:
+                work[computed] = amount[0], held[1] + amount[1]
+            elif held is not amount:
+                work[computed] = of_both(held, amount)
     work[cls] = NOTHING
     return work
+
+
+def takes_rows(classes: EClasses, node: ENode, cls: int) -> bool:
+    """Whether a gather takes several elements at each index: indices are computed one by one."""
+    (axis,) = node.attributes
+    assert isinstance(axis, Axis)
+    shape = classes.sized[node.operands[0]].shape
+    return static(product(shape[axis.index + 1 :])) > 1
+
+
+def _of_short_rows(classes: EClasses, base: Fragment, lanes: int) -> float:
+    """How much longer it takes to compute what is repeated along a short last axis: it is computed
+    for one element at a time, where vectors would compute as many as they have lanes."""
+    if base.node.op != "broadcast":
+        return 1.0
+    before, after = (classes.sized[each].shape for each in (base.node.operands[0], base.cls))
+    if not after or before[-1] == after[-1]:
+        return 1.0
+    return max(1.0, lanes / max(1, static(after[-1])))
 
 
 def _reads(classes: EClasses, node: ENode, parts: tuple[Fragment | None, ...]) -> dict[int, float]:
@@ -134,7 +168,7 @@ def _reads(classes: EClasses, node: ENode, parts: tuple[Fragment | None, ...]) -
     return reads
 
 
-def _layout(classes: EClasses, base: Fragment) -> Fragment | None:
+def _layout(classes: EClasses, base: Fragment, lanes: int) -> Fragment | None:
     part = base.parts[0]
     stored = classes.bytes[base.cls]
     if base.node.op in ("pad", "concat"):
@@ -145,10 +179,16 @@ def _layout(classes: EClasses, base: Fragment) -> Fragment | None:
         reads = base.reads
         if base.node.op in ("broadcast", "slice"):
             scale = stored / max(1.0, classes.bytes[base.node.operands[0]])
+            scale *= _of_short_rows(classes, base, lanes)
             reads = {leaf: min(amount, stored) for leaf, amount in reads.items()}
         form = Fused.VIEW if part is None or part.form is _VIEW else Fused.LOOP
+        if form is _VIEW and len(base.work) > MAX_MOVES:
+            return None
         work = base.work
-        if scale != 1:
+        if base.node.op == "slice":
+            seen = frozenset(base.node.attributes)
+            work = {cls: SlicedAmount(each, scale, seen) for cls, each in work.items()}
+        elif scale != 1:
             work = {cls: (name, amount * scale) for cls, (name, amount) in work.items()}
         if base.node.op not in ("transpose", "reshape"):
             return base.but(form=form, reads=reads, work=work)

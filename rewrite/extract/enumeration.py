@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.choice_graph import NOISE
-from satura.rewrite.extract.combine import MAX_NODES
+from satura.rewrite.extract.combine import MAX_MOVES, MAX_NODES
 from satura.rewrite.extract.cost import copy_seconds
 from satura.rewrite.extract.folding import Folding
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
@@ -30,7 +30,7 @@ from satura.rewrite.ops import REGISTRY, Kind
 _MAX_VISITS = 12  # of one class, should prices in circles of classes fall for long
 _WIDTH_OF_ROWS = 2  # what is cheapest alone may not be so beside what the row reads once more
 _MOST_WAYS = 128  # to read the operands of an e-node, in a wide search
-_SMALL = MAX_NODES // 4  # nodes: of smaller fragments several fit in one
+_SMALL = 12  # nodes: of smaller fragments several fit in one
 _ROOMY = "leaves room"  # marks an option beside a cheaper one
 _EQUAL = 1 + 1e-4  # times as long: two ways to read the same
 # Members of enums by names of their own: to read one takes Python 3.11 a call.
@@ -156,7 +156,7 @@ class Enumeration:
         """Whether a class in transit only passes on what is moved here: it is better stored at the
         end of the movement, unless an anchor cannot store it there or no fragment is that long."""
         is_moved = found.node.op in _MOVING and found.form not in ANCHORED
-        return is_moved and self._size(found) < MAX_NODES
+        return is_moved and self._size(found) < MAX_MOVES
 
     def _size(self, found: Found) -> int:
         return found.size if isinstance(found, Fragment) else len(found.template.computed)

@@ -23,7 +23,7 @@ from satura.rewrite.language.families import FAMILY_SORTS, Operands, Others, Som
 from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
 from satura.rewrite.language.rule import Rule
 from satura.rewrite.language.terms import (
-    Fractional,
+    Approximate,
     Known,
     Movable,
     Tensor,
@@ -36,7 +36,7 @@ from satura.rewrite.types.attributes import Attribute, HostCall, Parameter, User
 
 Sort = type
 SORTS: tuple[Sort, ...] = (
-    Tensor, Known, Varying, Movable, Untransposed, Unpadded, Fractional,
+    Tensor, Known, Varying, Movable, Untransposed, Unpadded, Approximate,
     *typing.get_args(Attribute),
 )  # fmt: skip
 _UNUSUAL = (Parameter, HostCall, UserAttribute)  # no rule matches these by their class

@@ -16,8 +16,8 @@ Parameters are pattern variables. For tensors they are:
 - `Untransposed` matches one below its transposes; use it under a transpose that moves outwards, so
   that a chain of transposes is composed first and then moves once.
 - `Unpadded` is the same for a pad that moves outwards.
-- `Fractional` matches one of fractions with many digits; use it where whole numbers, such as places
-  and sizes, must not be rounded otherwise.
+- `Approximate` matches one of rounded numbers; use it in laws up to rounding where what is exact,
+  such as places and sizes, must stay so.
 
 `Scalar` matches a 0-d constant: among tensors it stands for that tensor, in an attribute expression
 for its value. Any other attribute class matches an attribute of that class:
@@ -127,7 +127,7 @@ from satura.rewrite.language.rule import (
 )
 from satura.rewrite.language.terms import (
     Application,
-    Fractional,
+    Approximate,
     Known,
     Movable,
     ScalarTerm,
@@ -356,10 +356,10 @@ def _bound_names(left: Term) -> Iterator[str]:
 
 __all__ = [
     "SORTS",
+    "Approximate",
     "Computed",
     "Direction",
     "Family",
-    "Fractional",
     "Known",
     "Law",
     "Movable",

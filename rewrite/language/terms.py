@@ -90,12 +90,11 @@ class Unpadded(Tensor):
     composed."""
 
 
-class Fractional(Tensor):
-    """A variable for a tensor of fractions that have many digits, so that whole numbers are not
-    multiples of them: a small f32 constant, the results of exp, sqrt and their like, and what is
-    computed from the latter and not rounded to whole numbers. Laws up to rounding ask for one where
-    a quotient of whole numbers must stay what it is: 82 / 41 is 2, and 82 * (1 / 41) a little
-    less."""
+class Approximate(Tensor):
+    """A variable for a tensor of rounded numbers: it varies, and is a sum of products, a result of
+    exp, sqrt and the like, a product with a constant of many digits, or computed from such a tensor
+    and not rounded to whole numbers. Laws up to rounding ask for one where what is exact must stay
+    so: 82 / 41 is 2, and 82 * (1 / 41) a little less."""
 
 
 class Movable(Tensor):

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from satura.rewrite.language.expressions import AttributeVariable, Literal
 from satura.rewrite.language.mistakes import MistakeError
-from satura.rewrite.language.terms import Application, Fractional, ScalarTerm, Tensor, Term
+from satura.rewrite.language.terms import Application, Approximate, ScalarTerm, Tensor, Term
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY
 from satura.rewrite.types.attributes import BinaryFn, Padding, Perm, Shape, Slices, UnaryFn
 from satura.rewrite.types.constant import Constant, Scalar
@@ -44,7 +44,7 @@ class PossibleTypes:
             value = term.value.value
             return allowed & {value.dtype} if isinstance(value, Scalar) else allowed
         if not isinstance(term, Application):
-            some = FLOATS if isinstance(term, Fractional) else ANY_DTYPE
+            some = FLOATS if isinstance(term, Approximate) else ANY_DTYPE
             return _narrow(self.dtypes, term, some, allowed)
         name, operands = term.op.name, term.operands
         function = _literal(term)

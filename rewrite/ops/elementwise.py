@@ -17,7 +17,6 @@ import numpy as np
 
 from satura.rewrite.ops.registry import Kind, op, size_of
 from satura.rewrite.types.attributes import BinaryFn, UnaryFn, refuse_unless
-from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import COMPUTED, FLOATS, Array, DType, TensorType
 
 if TYPE_CHECKING:
@@ -37,8 +36,8 @@ class ScalarFunction:
     Laws hold bit for bit on all its dtypes, NaN and -0.0 included. It is `commutative` where
     f(a, b) = f(b, a), `associative` where f(f(a, b), c) = f(a, f(b, c)), and `idempotent` where
     f(f(a)) = f(a) or, with two operands, f(a, a) = a. Its results are `irrational` but for few
-    operands, or they are fractions where an operand is one (`keeps_fractions`). `meaning` says what
-    the formula's name leaves open.
+    operands, and where an operand has a rounding error they have one, too (`keeps_errors`).
+    `meaning` says what the formula's name leaves open.
     """
 
     name: str
@@ -51,7 +50,7 @@ class ScalarFunction:
     associative: bool = False
     idempotent: bool = False
     irrational: bool = False
-    keeps_fractions: bool = False
+    keeps_errors: bool = False
     expansion: Formula | None = None
     meaning: str = ""
 
@@ -199,21 +198,21 @@ def _row(
     associative: bool = False,
     idempotent: bool = False,
     irrational: bool = False,
-    keeps_fractions: bool = False,
+    keeps_errors: bool = False,
 ) -> tuple[str, ScalarFunction]:
     def as_array(*operands: Array) -> Array:
         return np.asarray(reference(*operands))
 
     return name, ScalarFunction(
         name, as_array, dtypes, formula, flops, to_bool, commutative, associative, idempotent,
-        irrational, keeps_fractions,
+        irrational, keeps_errors,
         meaning=(reference.__doc__ or "") if reference.__module__ == __name__ else "",
     )  # fmt: skip
 
 
 _LATTICE = {"commutative": True, "associative": True, "idempotent": True}
 _IRRATIONAL = {"irrational": True}
-_KEEPS = {"keeps_fractions": True}
+_KEEPS = {"keeps_errors": True}
 
 # fmt: off
 UNARY: dict[str, ScalarFunction] = dict((
@@ -270,22 +269,6 @@ BINARY: dict[str, ScalarFunction] = dict((
 
 COMMUTATIVE = tuple(name for name, function in BINARY.items() if function.commutative)
 IDEMPOTENT = tuple(name for name, function in UNARY.items() if function.idempotent)
-
-
-def makes_fractions(value: object) -> bool:
-    """Whether what has this attribute is `Fractional`: constants, and irrational functions."""
-    if isinstance(value, UnaryFn):
-        return value.name in UNARY and UNARY[value.name].irrational
-    return isinstance(value, Constant) and value.is_fractional
-
-
-def keeps_fractions(value: object) -> bool:
-    """Whether what has this attribute is `Fractional` where an operand is."""
-    if isinstance(value, DType):
-        return value.is_float
-    if isinstance(value, UnaryFn):
-        return value.name in UNARY and UNARY[value.name].keeps_fractions
-    return isinstance(value, BinaryFn) and BINARY[value.name].keeps_fractions
 
 
 @op(

@@ -17,7 +17,7 @@ from satura.rewrite.language import dsl, families
 from satura.rewrite.ops import REGISTRY
 
 VARIABLES = (
-    "Tensor", "Known", "Varying", "Movable", "Untransposed", "Unpadded", "Fractional",
+    "Tensor", "Known", "Varying", "Movable", "Untransposed", "Unpadded", "Approximate",
 )  # fmt: skip
 FAMILIES = (
     "Elementwise", "Arithmetic", "Contraction", "Operands", "Some", "Others", "Scalars",

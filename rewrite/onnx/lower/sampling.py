@@ -51,7 +51,7 @@ class _Axis:
 
     def inside(self, place: Value) -> Value:
         """Whether `place` is an element of the axis."""
-        return (place >= 0).binary("and", place < self.size(place))
+        return place.binary("eq", self.clamped(place))
 
     def taps(self, mode: str, place: Value) -> list[tuple[Value, Value | None]]:
         """Positions of the elements around `place`, and their weights."""
@@ -68,12 +68,12 @@ class _Axis:
         ratio = place - below
         rest = 1 - ratio
         if mode == "linear":
-            return [(below + 0, rest), (below + 1, ratio)]
+            return [(below, rest), (below + 1, ratio)]
         weights = [
             (-1, keys_far(ratio + 1, _CUBIC)), (0, keys_near(ratio, _CUBIC)),
             (1, keys_near(rest, _CUBIC)), (2, keys_far(rest + 1, _CUBIC)),
         ]  # fmt: skip
-        return [(below + offset, weight) for offset, weight in weights]
+        return [(below + offset if offset else below, weight) for offset, weight in weights]
 
 
 @lowering("GridSample")
