@@ -169,9 +169,9 @@ FAULTS = (
         "tests/test_extract.py",
     ),
     Fault(
-        "rewrite/extract/combine.py",
-        "if held is None or amount[1] > held[1]:",
-        "if held is not None and amount[1] > held[1]:",
+        "rewrite/extract/amounts.py",
+        "if not larger.slices.isdisjoint(smaller.slices):",
+        "if larger.slices.isdisjoint(smaller.slices):",
         "tests/test_features.py",
     ),
     Fault(
