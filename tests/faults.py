@@ -272,8 +272,8 @@ FAULTS = (
     ),
     Fault(
         "rewrite/extract/candidates.py",
-        "for _ in range(rounds):",
-        "for _ in range(0):",
+        "for round_ in range(rounds):",
+        "for round_ in range(0):",
         "tests/test_extractors.py",
     ),
     Fault(

@@ -16,10 +16,12 @@ from satura.language import (
     Rule,
     Scalar,
     Shape,
+    Slices,
     Tensor,
     TensorType,
     Window,
     arg_reduce,
+    attribute_function,
     binary,
     cast,
     iota,
@@ -27,17 +29,20 @@ from satura.language import (
     pool,
     rewrites,
     rule,
+    slice_,
     unary,
 )
 from satura.rewrite.check.both_sides import examine
 from satura.rewrite.check.fewer_axes import with_fewer_axes
 from satura.rewrite.check.in_egraph import examine_saturated
-from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.instances import Instance, is_well_typed
 from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.simpler_numbers import with_simpler_numbers
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.types.attributes import Attribute
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array
+from satura.testing import check
 
 
 @rule
@@ -154,3 +159,25 @@ def test_a_failure_in_the_egraph_is_one_of_an_instance() -> None:
     failure = next(each for each in found if each is not None)
     assert failure.instance == instances[0] and list(failure.arguments) == ["x"]
     assert failure.sizes == {}
+
+
+@attribute_function
+def backwards(t: TensorType, a: Axis) -> Slices:
+    """All elements along an axis, which the type must have, from the last to the first."""
+    starts, steps = [0] * t.rank, [1] * t.rank
+    starts[a.index], steps[a.index] = static(t.shape[a.index]) - 1, -1
+    return Slices(tuple(starts), t.shape, tuple(steps))
+
+
+@rule
+def best_of_reversed(x: Tensor, a: Axis, n: Count) -> Law:
+    """argmax(reverse(x)) = argmax(x)"""
+    backward = slice_(x, backwards(x.type, a))
+    return rewrites(arg_reduce("max", backward, a, n), arg_reduce("max", x, a, n))
+
+
+def test_functions_of_the_left_side_may_fail_for_fewer_axes() -> None:
+    (direction,) = best_of_reversed.directions
+    values = (("x", TensorType(DType.F32, ())), ("a", Axis(0)), ("n", Count(0)))
+    assert not is_well_typed(Instance(direction, values, 0))
+    assert check(best_of_reversed, attempts=100).verdict == "refuted"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import ml_dtypes
 import numpy as np
@@ -43,6 +44,7 @@ SIZES = (
     {"n": 0, "m": 3},
 )
 MOST_ELEMENTS = 10_000_000  # of a tensor
+MOST_COMPUTED = 1 << 22  # of one on the left side: both are computed many times
 MOST_OF_A_RIGHT_LAW = 1 << 40  # of one on the right side: more is a mistake, not a result
 ROUNDED_DRAWS = 2  # of values for a law up to rounding: they may be far from 1, or special
 NEAR = 2.0**-6  # by which results of numbers far from 1 may differ, relative to the left one,
@@ -180,12 +182,13 @@ def _valuations(instance: Instance) -> list[dict[str, int]]:
 
 
 def has_meaning(program: Program, sizes: Mapping[str, int]) -> bool:
-    """Whether `program` is well typed for these sizes."""
+    """Whether `program` is well typed for these sizes, and small enough to be computed often."""
     try:
         concrete = program.concrete(sizes)
     except ProgramError:
         return False
-    return all(static(dim) >= 0 for node in concrete.nodes for dim in node.type.shape)
+    shapes = [tuple(map(static, node.type.shape)) for node in concrete.nodes]
+    return all(min(shape, default=0) >= 0 and prod(shape) <= MOST_COMPUTED for shape in shapes)
 
 
 def _compare_at(

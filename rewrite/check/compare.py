@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import ml_dtypes
 import numpy as np
@@ -14,7 +13,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
-from satura.rewrite.types.attributes import Attribute, Parameter, concrete_attribute
+from satura.rewrite.types.attributes import Attribute, Parameter, Window, concrete_attribute
 from satura.rewrite.types.comparison import Index, agreement, first_difference
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
@@ -160,7 +159,9 @@ def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
             types = [program.nodes[i].type for i in node.operands]
             steps += roundings(node.op, types, node.attributes)
         if node.op.kind is Kind.CONTRACTION:  # a product within may be larger than any result
-            largest = max(largest, prod(magnitude([values[i]]) for i in node.operands[:2]))
+            left, right = (values[i] for i in node.operands[:2])
+            seen = magnitude([left, *_fills(node.attributes)])
+            largest = max(largest, seen * magnitude([right]))
     went_in = [values[index] for index in program.inputs]
     largest = max(largest, magnitude(values))
     rounding = min(_coarsest_rounding(program, side) for side in program.output_nodes)
@@ -279,4 +280,10 @@ def _node_bound(
     types = [TensorType(DType.of(v.dtype), v.shape) for v in values[: len(node.operands)]]
     attributes = [concrete_attribute(value, sizes) for value in node.attributes]
     steps = 16 * roundings(REGISTRY[node.op], types, attributes)
-    return Bound(magnitude(values), steps, only_finite=True, rounding=rounding)
+    largest = magnitude([*values, *_fills(attributes)])
+    return Bound(largest, steps, only_finite=True, rounding=rounding)
+
+
+def _fills(attributes: Iterable[Attribute]) -> list[Array]:
+    """What windows read around a tensor."""
+    return [each.fill.array for each in attributes if isinstance(each, Window)]

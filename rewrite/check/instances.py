@@ -12,6 +12,7 @@ from satura.rewrite.check.named_values import named_functions, named_numbers, ne
 from satura.rewrite.check.operands import MANY_CHANNELS
 from satura.rewrite.check.user_ops import draw_operands
 from satura.rewrite.errors import RuleError
+from satura.rewrite.language.called import failed_function
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import AttributeVariable, Literal
 from satura.rewrite.language.terms import (
@@ -196,7 +197,7 @@ def is_well_typed(instance: Instance) -> bool:
     """Whether the left side has a type."""
     try:
         type_of(instance.direction.left, instance.bindings)
-    except Refuse:
+    except Exception:  # a Refuse, or what an attribute function raises for what does not fit
         return False
     return True
 
@@ -245,6 +246,10 @@ def draw_from(
         type_of(direction.left, instance.bindings)
     except (DrawError, Refuse):
         return None
+    except Exception as error:
+        if failed_function(error):  # one of the left side's, for what would not match
+            return None
+        raise
     return instance
 
 

@@ -153,13 +153,8 @@ def _fmod(a: Array, b: Array) -> Array:
 
 def _power(a: Array, b: Array) -> Array:
     """Floats as C's pow; integers wrap, and a negative exponent gives the truncated quotient."""
-    if a.dtype == np.float32:  # NumPy's own is a last digit off now and then
-        return _power(a.astype(np.float64), b.astype(np.float64)).astype(np.float32)
-    if a.dtype.kind == "f":
-        # NumPy has short cuts for an exponent that all elements share, or a single one has, such
-        # as a square root: no element may depend on what others there are.
-        bases, exponents = (np.append(x, x.dtype.type(1)) for x in np.broadcast_arrays(a, b))
-        return np.asarray(np.power(bases, exponents)[:-1].reshape(np.broadcast(a, b).shape))
+    if a.dtype.kind == "f":  # NumPy's power is a last digit off now and then, also for x and -x
+        return np.asarray(np.float_power(a, b)).astype(a.dtype)
     result = np.ones_like(a)
     base, exponent = a.copy(), np.where(np.less(b, 0), np.zeros_like(b), b)
     while exponent.any():
