@@ -64,5 +64,5 @@ def lasting_operands(name: str, arity: int) -> tuple[int, ...]:
 
 
 def copies_constants(name: str) -> bool:
-    """Whether an op gives a constant's elements as they are, in another shape or negated."""
+    """Whether an op gives a constant's elements as they are, in another shape."""
     return name in ("reshape", "broadcast", "transpose", "slice")

@@ -85,11 +85,9 @@ def combine(
         reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
         is_apart = table is not None and is_turned(table.work.values())
         gathered = ("scattered" if is_apart else "gathered"), touched
-        if parts[1] is not None and takes_rows(classes, node, cls):
-            single = {
-                each: (name, amount * model.lanes) for each, (name, amount) in parts[1].work.items()
-            }
-            work = {**work, **single}
+        if parts[1] is not None and _takes_rows(classes, node):
+            for each, (name, amount) in parts[1].work.items():
+                work[each] = name, amount * model.lanes
         return base.but(reads=reads, work={**work, cls: gathered})
     if kind is Kind.ALONE:
         anchor = Anchor(cls, *lonely_work(classes, node, model.lanes))
@@ -133,7 +131,7 @@ def _work(
     return work
 
 
-def takes_rows(classes: EClasses, node: ENode, cls: int) -> bool:
+def _takes_rows(classes: EClasses, node: ENode) -> bool:
     """Whether a gather takes several elements at each index: indices are computed one by one."""
     (axis,) = node.attributes
     assert isinstance(axis, Axis)
