@@ -318,6 +318,7 @@ class _Import:
         has_chosen, all_count = False, True
         choices: list[_Choice] = []
         refused: Exception | None = None
+        fixed: dict[str, str] = {}
         while True:
             build = Tensors(self.for_all_sizes, usual, likely, self.clamps)
             importer = Importer(
@@ -336,6 +337,8 @@ class _Import:
                         choices += _broadcasts(same, known, taken)
                     taken = {**taken, same.taken: None}
                 known = _with_size(known, same.name, same.dim)
+                if isinstance(same.dim, int) and not build.has_chosen:
+                    fixed[same.name] = f"{same.name} is {same.dim} here, as {same.place} needs"
             except OpenExtents as found:
                 if found.outputs and not all_count:
                     raise _of_any_size(found) from None
@@ -346,6 +349,7 @@ class _Import:
                 raise
             except (ModelError, UnsupportedError) as error:
                 if refused is None:
+                    error.args = ("; ".join((str(error), *fixed.values())),)
                     is_chosen = has_chosen or build.has_chosen
                     refused = _ChosenSizes(error) if is_chosen else error
                     del choices[:-_MOST_BROADCASTS]
