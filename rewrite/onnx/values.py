@@ -267,7 +267,8 @@ def _round_to(dtype: DType, value: Known, arithmetic: Arithmetic) -> Known:
                 _check_exact(element, arithmetic)
             return element
         if dtype.is_float:
-            return float(np.asarray(element).astype(dtype.numpy))
+            with np.errstate(over="ignore"):
+                return float(np.asarray(element).astype(dtype.numpy))
         least, most = dtype.bounds if dtype.is_integer else (element, element)
         if isinstance(element, int) and not least <= element <= most:
             return (element - least) % (most - least + 1) + least

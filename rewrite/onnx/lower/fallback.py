@@ -23,13 +23,22 @@ from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.cut import RANDOM, OpenExtents, with_open_sizes
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.opsets import is_standard
-from satura.rewrite.onnx.types import DataExtentError, dim_param, tensor_type, type_proto
+from satura.rewrite.onnx.types import (
+    ELEMENT_CODES,
+    DataExtentError,
+    dim_param,
+    tensor_type,
+    type_proto,
+)
 from satura.rewrite.program.host_call import check
 from satura.rewrite.types.attributes import HostCall
-from satura.rewrite.types.dims import Dim, SymbolicDim, static
+from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import TensorType
 
-_RANKED = {"ConstantOfShape": 0, "Expand": 1}  # the operands that are shapes
+_SHAPES = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
+"""By op the operand that has a number for each axis of the result."""
+_ALIKE = {"Expand": 0, "MaxUnpool": 0, "Compress": 0}
+"""By op an operand of the same element type that has as many axes as the result, or fewer."""
 NEW_NAMES = {"Scatter": ("ScatterElements", 11)}
 
 
@@ -150,10 +159,7 @@ def _result_types(
             name: _of_known_rank(node, output.type, declared.get(name))
             for name, output in zip(names, inferred.graph.output, strict=True)
         }
-        return [
-            _type_of(output.type, declared.get(name), named)
-            for name, output in zip(names, inferred.graph.output, strict=True)
-        ]
+        return [_type_of(type_, declared.get(name), named) for name, type_ in found.items()]
     except shape_inference.InferenceError as error:
         reason = str(error).strip().splitlines()[-1]
         raise node.wrong(f"its types do not fit: {reason}") from None
@@ -168,19 +174,31 @@ def _result_types(
 
 
 def _of_known_rank(node: Context, inferred: TypeProto, declared: TypeProto | None) -> TypeProto:
-    """The type that is inferred, or where its rank is not that which is declared, or as many axes
-    as a shape of data has numbers."""
+    """The type that is inferred, or where its rank is not, the declared one, or else of as many
+    axes as operands say."""
     if inferred.tensor_type.HasField("shape"):
         return inferred
     if declared is not None and declared.tensor_type.HasField("shape"):
         return declared
-    if node.proto.op_type in _RANKED:
-        counts = [node.build.shape(node[_RANKED[node.proto.op_type]])[0]]
-        counts += [node.build.rank(x) for x in node.given[: _RANKED[node.proto.op_type]]]
-        if all(isinstance(count, int) for count in counts):
-            shape = [None] * max(map(static, counts))
-            return helper.make_tensor_type_proto(inferred.tensor_type.elem_type, shape)
-    return inferred
+    rank = _rank(node)
+    if rank is None:
+        return inferred
+    code = inferred.tensor_type.elem_type or ELEMENT_CODES[node.build.dtype(node[0])]
+    return helper.make_tensor_type_proto(code, [None] * rank)
+
+
+def _rank(node: Context) -> int | None:
+    """The number of axes of a result as operands say it."""
+    op_type, build = node.proto.op_type, node.build
+    if op_type == "Compress" and not any(each.name == "axis" for each in node.proto.attribute):
+        return 1
+    counts: list[Dim] = []
+    if op_type in _SHAPES:
+        counts.append(build.shape(node[_SHAPES[op_type]])[0])
+    if op_type in _ALIKE:
+        counts.append(build.rank(node[_ALIKE[op_type]]))
+    known = [count for count in counts if isinstance(count, int)]
+    return max(known) if known and len(known) == len(counts) else None
 
 
 def _type_of(
