@@ -26,7 +26,7 @@ from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.importer import Importer
 from satura.rewrite.onnx.inlined import inlined
-from satura.rewrite.onnx.inputs import declared_inputs
+from satura.rewrite.onnx.inputs import declared_inputs, stated_extents
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.arguments import sizes_of
@@ -285,7 +285,9 @@ class _Import:
     def _at_some_sizes(self, apart: ModelApart) -> tuple[Program, Importer]:
         """The program, at other sizes where the usual ones decide what a number is, and fail."""
         refused: ModelError | UnsupportedError | None = None
-        for usual in (_USUAL_SIZE, *_OTHER_SIZES):
+        for usual in dict.fromkeys(
+            (_USUAL_SIZE, *_OTHER_SIZES, *stated_extents(apart.proto.graph))
+        ):
             try:
                 return self._with_equal_sizes(apart, usual, {} if refused else self.likely)
             except OpenExtents:
