@@ -297,7 +297,8 @@ class Importer:
             if isinstance(error, OpenExtents):
                 raise OpenExtents(str(refused or error), error.outputs) from None
             raise (refused or error) from None
-        self.host_calls[host_call] = str(refused or f"{label(context.proto)} has no lowering")
+        if host_call is not None:
+            self.host_calls[host_call] = str(refused or f"{label(context.proto)} has no lowering")
         return results
 
     def _inline(

@@ -19,7 +19,7 @@ from onnx import (
     shape_inference,
 )
 
-from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx.cut import RANDOM, OpenExtents, with_open_sizes
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.opsets import is_standard
@@ -30,10 +30,11 @@ from satura.rewrite.onnx.types import (
     tensor_type,
     type_proto,
 )
-from satura.rewrite.program.host_call import check
+from satura.rewrite.program.host_call import check, run
+from satura.rewrite.program.known_arrays import MOST_BYTES, known_arrays
 from satura.rewrite.types.attributes import HostCall
-from satura.rewrite.types.dims import Dim, SymbolicDim
-from satura.rewrite.types.tensor_type import TensorType
+from satura.rewrite.types.dims import Dim, SymbolicDim, product
+from satura.rewrite.types.tensor_type import Array, TensorType
 
 _SHAPES = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 """By op the operand that has a number for each axis of the result."""
@@ -103,8 +104,8 @@ def with_defaults(node: NodeProto, opset: int, domain: str) -> NodeProto:
 
 def host(
     node: Context, domain: str, salt: int, declared: Mapping[str, TypeProto]
-) -> tuple[list[int], HostCall]:
-    """The results of a host call, and the call.
+) -> tuple[list[int], HostCall | None]:
+    """The results of a host call, and the call; none where the results are constants.
 
     Raises UnsupportedError where ranks or extents of the results depend on data, and are not
     among the `declared` types.
@@ -115,20 +116,45 @@ def host(
     del proto.input[:], proto.output[:]
     proto.input.extend("" if x is None else f"i{at}" for at, x in enumerate(node.operands))
     proto.output.extend(f"o{at}" if wanted else "" for at, wanted in enumerate(node.wanted))
-    outputs = _result_types(node, proto, domain, declared)
-    random = node.proto.op_type in RANDOM
+    refused: OpenExtents | None = None
+    try:
+        outputs = tuple(_result_types(node, proto, domain, declared))
+    except OpenExtents as error:
+        refused, outputs = error, tuple(error.types.values())
+    is_random = node.proto.op_type in RANDOM
     call = HostCall(
         node.proto.op_type, domain, node.opset, proto.SerializeToString(deterministic=True),
-        tuple(outputs), salt if random else 0,
+        outputs, salt if is_random else 0,
     )  # fmt: skip
+    build = node.build
+    given = [x for x in node.operands if x is not None]
+    known = None if is_random else _of_constants(node, call, given)
+    if known is not None:
+        results = iter([build.constant(each) for each in known])
+        return [next(results) if wanted else -1 for wanted in node.wanted], None
+    if refused is not None:
+        raise refused
     try:
         check(call)
     except UnsupportedError as error:
         raise node.unsupported(str(error)) from None
-    build = node.build
-    first = build.host([x for x in node.operands if x is not None], call)
+    first = build.host(given, call)
     results = iter([first, *(build.item(first, at) for at in range(1, len(outputs)))])
     return [next(results) if wanted else -1 for wanted in node.wanted], call
+
+
+def _of_constants(node: Context, call: HostCall, given: Sequence[int]) -> list[Array] | None:
+    """The results of a call of constants alone; None where it fails, as it may in a call."""
+    extents = [product(type_.shape) for type_ in call.outputs]
+    sizes = [size * 8 for size in extents if isinstance(size, int)]
+    arrays = known_arrays(node.build.nodes, given) if sum(sizes) <= MOST_BYTES else None
+    if arrays is None:
+        return None
+    try:
+        check(call)
+        return [*run(call, arrays)]
+    except (CallError, UnsupportedError):
+        return None
 
 
 def _result_types(
