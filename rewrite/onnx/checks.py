@@ -168,3 +168,11 @@ def check_size(type_: TensorType) -> None:
     elements = prod(dim for dim in type_.shape if isinstance(dim, int) and dim)
     if elements > _MOST_ELEMENTS:
         raise ProgramError(f"{type_} would have {elements} elements, more than any memory holds")
+
+
+def check_given(what: str, type_: TensorType) -> None:
+    """As `check_size` of what a model is given; raises ModelError that names it."""
+    try:
+        check_size(type_)
+    except ProgramError as error:
+        raise ModelError(f"{what}: {error}") from None
