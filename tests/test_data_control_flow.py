@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 import satura
-from satura.errors import CallError, HostFallbackWarning, UnsupportedError
+from satura.errors import CallError, HostFallbackWarning, ModelError, UnsupportedError
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.load import load
 from satura.rewrite.onnx.parts import Parts
@@ -364,6 +364,8 @@ def test_branches_that_run_at_different_sizes_each_run_at_theirs() -> None:
     assert isinstance(optimized, Parts) and optimized.inputs["x"].shape[1] == symbol("k")
     (kept,) = optimized.kept
     assert kept.op_type == "If"
+    with pytest.raises(ModelError, match=r"\(If\) .*computes 'b'.*; k is 4 here, as .*\(If\)"):
+        load(model)
 
 
 def test_sizes_that_decide_a_rank_are_named() -> None:

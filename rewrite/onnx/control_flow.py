@@ -72,8 +72,8 @@ def _maybe(node: Context, condition: int) -> Iterator[None]:
     """Lower what is computed in all calls, though it counts only where `condition` holds.
 
     What it needs of sizes only this program needs: at other sizes another one runs. Raises
-    UnknownValue where it does not fit, or the node may run outside and it needs what no call has,
-    or more elements than most have: there it is computed where it counts.
+    UnknownValue where it does not fit, or needs what no call has, or more elements than most have,
+    and the node may run outside: there it is computed where it counts.
     """
     build, may_run_outside = node.build, node.values.asks or node.build.takes_turns
     before = len(build.conditions)
@@ -82,7 +82,9 @@ def _maybe(node: Context, condition: int) -> Iterator[None]:
             yield
     except ModelError as error:
         shown = f"in a body that runs only where data say so: {error}"
-        raise UnknownValue(f"{label(node.proto)}: {shown}") from error
+        stays = may_run_outside or build.for_all_sizes  # in a saved model nodes may stay, too
+        kind = UnknownValue if stays else ModelError
+        raise kind(f"{label(node.proto)}: {shown}") from error
     needed = build.excuse(before)
     for each in needed if may_run_outside else ():
         is_far = node.values.asks and each.is_of_extent and each.left not in (0, 1)
