@@ -3,18 +3,36 @@
 A message says what is wrong, where (node, rule or argument) and what to do about it.
 """
 
+import re
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import ClassVar
 
 _is_command_line = ContextVar("_is_command_line", default=False)
 _MOST_SHOWN = 120  # characters of a wrong argument
 
 
+_LONG_WORD = re.compile(r"(\S{100})\S{150,}(\S{50})")
+
+
+def shown(message: str, others: str = "") -> str:
+    """A message in which names may be anything: characters that are not printable, nor among
+    `others`, are escaped, and in a single line the middle of long words is left out."""
+    if not message.isprintable():
+        message = "".join(c if c.isprintable() or c in others else repr(c)[1:-1] for c in message)
+    return message if "\n" in message else _LONG_WORD.sub(r"\1…\2", message)
+
+
 class SaturaError(Exception):
     """Base class: catch this to catch everything that satura reports."""
+
+    _has_lines: ClassVar[bool] = True
+
+    def __str__(self) -> str:
+        return shown(super().__str__(), "\n\t" if self._has_lines else "")
 
 
 class ProgramError(SaturaError):
@@ -24,6 +42,8 @@ class ProgramError(SaturaError):
 class ModelError(SaturaError):
     """A model file that cannot be read: truncated, cyclic, inconsistent, or outside its folder."""
 
+    _has_lines = False
+
 
 class RefusedSizesError(ModelError):
     """A model that does not run at the sizes of a call: its program is for others, as chosen."""
@@ -31,6 +51,8 @@ class RefusedSizesError(ModelError):
 
 class UnsupportedError(SaturaError):
     """A valid model that uses something satura has no way to run."""
+
+    _has_lines = False
 
 
 class RuleError(SaturaError):
@@ -51,6 +73,8 @@ class ArtifactError(SaturaError):
 
 class FileError(SaturaError, OSError):
     """A file that cannot be opened or written."""
+
+    _has_lines = False
 
 
 class CallError(SaturaError):
@@ -125,7 +149,8 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "satura":
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
+    others = "\n\t" if issubclass(category, RuleWarning) else ""
+    warnings.warn(shown(message, others), category, stacklevel=level)
 
 
 def warn_of_former_place(module: str) -> None:

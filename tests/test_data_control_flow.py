@@ -10,9 +10,11 @@ import onnx
 import pytest
 
 import satura
-from satura.errors import CallError, HostFallbackWarning, UnsupportedError
+from satura.errors import CallError, HostFallbackWarning, ModelError, UnsupportedError
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.load import load
+from satura.rewrite.onnx.parts import Parts
+from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import Array
 from tests.onnxruntime_reference import assert_close, run
 from tests.tiers import deep_but
@@ -343,6 +345,37 @@ def test_sizes_that_one_branch_alone_needs_to_be_equal_may_differ() -> None:
         else:
             with pytest.raises(CallError, match=r"If 'y'.*axis 0"):
                 compiled.run({**given, "c": np.array(True)})
+
+
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+def test_branches_that_run_at_different_sizes_each_run_at_theirs() -> None:
+    text = """g (bool c, float[n,k] x) => (float[n,1] y)
+        <float[4,1] v = {1.0, 2.0, 3.0, 4.0}, float[2,1] w = {5.0, 6.0}> { y = If(c)
+        <then_branch = t () => (float[n,1] a) { a = MatMul(x, v) },
+         else_branch = e () => (float[n,1] b) { b = MatMul(x, w) }> }"""
+    model = onnx.parser.parse_model(HEAD + text)
+    compiled = satura.compile(model, threads=1)
+    for k, c in [(4, True), (2, False)]:
+        given = {"x": np.ones((3, k), np.float32), "c": np.array(c)}
+        check(model, compiled, given)
+        with pytest.raises(CallError, match=r"If 'y'.*axis 1 must be"):
+            compiled.run({**given, "c": np.array(not c)})
+    optimized = satura.optimize(model)
+    assert isinstance(optimized, Parts) and optimized.inputs["x"].shape[1] == symbol("k")
+    (kept,) = optimized.kept
+    assert kept.op_type == "If"
+    with pytest.raises(ModelError, match=r"\(If\) .*computes 'b'.*; k is 4 here, as .*\(If\)"):
+        load(model)
+
+
+def test_sizes_that_decide_a_rank_are_named() -> None:
+    text = """g (float[n,k] x) => (float y) { s = Shape<start=1>(x)
+        five = Constant<value_ints=[5]>() c = Equal(s, five)
+        zero = Constant<value_ints=[0]>() r = If(c)
+        <then_branch = t () => (float[i,n,k] a) { a = Unsqueeze(x, zero) },
+         else_branch = e () => (float[n,k] b) { b = Neg(x) }> y = ReduceSum<keepdims=0>(r) }"""
+    with pytest.raises(UnsupportedError, match=r"depends on k, .*declare.* numbers for k"):
+        satura.optimize(onnx.parser.parse_model(HEAD + text))
 
 
 @pytest.mark.filterwarnings("error::satura.errors.HostFallbackWarning")

@@ -3,13 +3,15 @@ implementations are no oracle beyond the cases that come with it."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
 import satura
-from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.errors import HostFallbackWarning, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program import host_call
 from satura.rewrite.program.interpreter import interpret
@@ -81,3 +83,38 @@ def test_boxes_are_kept_as_by_onnxruntime(most: int) -> None:
     model.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
     (wanted,) = run(model, arguments)
     assert np.array_equal(satura.compile(model, 1).run(arguments)["y"], wanted)
+
+
+FOLDED = {
+    "Det": ("n = Neg(m) d = Det(n) y = Mul(x, d)", "<float[2,2] m = {1.0, 2.0, 3.0, 4.0}>"),
+    "MelWeightMatrix": (
+        "w = MelWeightMatrix(three, five, rate, low, high) s = ReduceSum<keepdims=0>(w)"
+        " y = Mul(x, s)",
+        "<int64 three = {3}, int64 five = {5}, int64 rate = {9000}, float low = {0.0},"
+        " float high = {4000.0}>",
+    ),
+    "Unique": (
+        "u = Unique(m) n = Size(u) f = Cast<to=1>(n) y = Mul(x, f)",
+        "<float[4] m = {1.0, 2.0, 1.0, 4.0}>",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("error::satura.errors.HostFallbackWarning")
+@pytest.mark.parametrize("op_type", FOLDED)
+def test_nodes_of_constants_alone_are_constants(op_type: str, tmp_path: Path) -> None:
+    steps, constants = FOLDED[op_type]
+    text = f"g (float[n] x) => (float[n] y) {constants} {{ {steps} }}"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}')
+    compiled = satura.compile(model, threads=1)
+    x = np.array([1, 2, -1], np.float32)
+    compiled(x)
+    compiled.save(tmp_path / "saved.satura")
+    opened = satura.open(tmp_path / "saved.satura")
+    assert_close(opened.run({"x": x})["y"], run(model, {"x": x})[0])
+
+
+def test_what_is_drawn_is_no_constant() -> None:
+    model = make_model([node("RandomNormalLike", "c", "y")], {}, {"c": np.zeros(4, np.float32)})
+    with pytest.warns(HostFallbackWarning):
+        assert load(model).nodes[-1].op.name == "host"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 import satura
 from satura.backend.lower.loop_nests import lower
@@ -319,3 +319,19 @@ def test_updates_of_a_tensor_scatter_are_as_large_as_the_tensor_beside_its_axis(
     given = {"cache": ARRAYS["cache"], "rows": random_input(2, 5, 2), "i": np.array([0, 0])}
     with pytest.raises(CallError, match=r"TensorScatter.*: the extent"):
         interpret(program, given)
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        [node("Shape", "z", "s"), node("ConstantOfShape", "s")],
+        [node("Slice", "z first second")],
+    ],
+)
+def test_an_index_of_what_no_result_has_is_none(behind: list[NodeProto]) -> None:
+    nodes, numbers = [node("Gather", "x i", "z"), *behind], {"first": [0], "second": [1]}
+    model = make_model(nodes, {**X, "i": Typed((2,))}, numbers)
+    compiled = satura.compile(model, threads=1)
+    for far in (2, -3):
+        found = compiled.run(given(model, [1, far]))["y"]
+        np.testing.assert_array_equal(found, compiled.run(given(model, [1, 0]))["y"])

@@ -35,6 +35,10 @@ FORMS: dict[str, tuple[int, NodeProto, tuple[int, ...], dict[str, object]]] = {
         13, node("Slice", "x s e a t"), (4, 9),
         {"s": [8, 1], "e": [-100, 3], "a": [1, 0], "t": [-2, 1]},
     ),
+    "layer norm of an opset before it": (
+        13, node("LayerNormalization", "x s"), (2, 5), {"s": floats([1, 2, 3, 4, 5])},
+    ),
+    "thresholds of an opset before them": (9, node("ThresholdedRelu", alpha=0.5), (2, 5), {}),
     "clip by attribute": (10, node("Clip", min=-0.5, max=0.5), (2, 5), {}),
     "clip by input": (13, node("Clip", "x - hi"), (2, 5), {"hi": np.float32(0.2)}),
     "pad by attribute": (10, node("Pad", pads=[0, 1, 2, 0], value=2.5), (2, 3), {}),

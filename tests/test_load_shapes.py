@@ -462,3 +462,35 @@ def test_extents_of_slices_are_not_negative_for_arithmetic(tmp_path: Path) -> No
         assert_close(compiled.run(given)["y"], wanted, 1e-5)
         for name in ("optimized", "loaded"):
             assert_close(run(onnx.load(tmp_path / f"{name}.onnx"), given)[0], wanted, 1e-5)
+
+
+FIXED: dict[str, tuple[str, dict[str, tuple[int, ...]]]] = {
+    "a kernel_shape": (
+        "(float[1,2,7,b] x, float[4,2,b,2] w) => (float[1,4,d,e] y)"
+        " { y = Conv<kernel_shape=[5,2]>(x, w) }",
+        {"x": (1, 2, 7, 5), "w": (4, 2, 5, 2)},
+    ),
+    "the number of channels": (
+        "(float[1,a,4,a] x, float[10,a,2,a] w) => (float[1,b,d,e] y)"
+        " { y = ConvTranspose<group=2>(x, w) }",
+        {"x": (1, 10, 4, 10), "w": (10, 10, 2, 10)},
+    ),
+    "channels per group": (
+        "(float[1,10,4,9] x, float[4,a,2,a] w) => (float[1,4,d,e] y) { y = Conv<group=2>(x, w) }",
+        {"x": (1, 10, 4, 9), "w": (4, 5, 2, 5)},
+    ),
+    "an extent of another input": (
+        "(float[a,2] x, float[17,2] w) => (float[3,17,2] y) { i = Constant<value_int=2>()"
+        " s = SplitToSequence<axis=0>(x, i) t = ConcatFromSequence<axis=0>(s)"
+        " q = SequenceConstruct(t, x, w) y = ConcatFromSequence<axis=0, new_axis=1>(q) }",
+        {"x": (17, 2), "w": (17, 2)},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FIXED)
+def test_a_size_that_the_model_fixes_needs_no_name(what: str) -> None:
+    text, shapes = FIXED[what]
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> g {text}')
+    given = {name: random_input(*shape) for name, shape in shapes.items()}
+    assert_close(interpret(load(model), given)["y"], run(model, given)[0], 1e-5)

@@ -44,3 +44,11 @@ def test_a_misfit_that_may_depend_on_sizes_says_so() -> None:
         build.add("matmul", (x, y))
     error = misfit("node 'm'", caught.value, build, [x, y])
     assert isinstance(error, UnsupportedError) and "it may depend on symbolic sizes" in str(error)
+
+
+def test_a_misfit_at_a_size_that_another_node_needs_names_both() -> None:
+    text = """(float[n, k] x, float[4, 3] v, float[8, 3] w) => (float[n, 3] y) {
+        a = MatMul(x, v) b = MatMul(x, w) y = Add(a, b) }"""
+    model = parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> g {text}')
+    with pytest.raises(ModelError, match=r"computes 'b'.*; k is 4 here, as .*'a' needs"):
+        load(model)

@@ -141,10 +141,38 @@ def asked() -> Case:
     return parsed(text), [{**rows(5)[0], "k": np.array([k])} for k in (0, 2, 9)]
 
 
+def half_as_many() -> Case:
+    """A shape that is computed in f16, which holds no size for sure."""
+    text = """g (float[n,8] x) => (float[h,2,8] y) <float below = {2}, int64[2] last = {2,8}>
+        { t = Neg(x) two = Cast<to=10>(below) s = Shape<start=0,end=1>(x)
+        f = Cast<to=10>(s) q = Div(f, two) c = Ceil(q) h = Cast<to=7>(c) d = Concat<axis=0>(h, last)
+        r = Reshape(t, d) y = Relu(r) }"""
+    return parsed(text), [{"x": random_input(n, 8)} for n in (2, 10)]
+
+
+def masked(opset: int = 10) -> Case:
+    """What an input chooses in an opset of which ONNX does not say the type of the result."""
+    text = """g (float[3,n] x, bool[5] c) => (float[3,k] y, float[m] z) { t = Neg(x)
+        chosen = Compress<axis=1>(t, c) flat = Compress(t, c) y = Relu(chosen) z = Relu(flat) }"""
+    mask = np.array([True, False, True, True, False])
+    return parsed(text, opset), [{"x": random_input(3, 5), "c": mask}]
+
+
+def unpooled() -> Case:
+    """The sizes of a result are an operand, of which ONNX does not say how many there are."""
+    text = """g (float[n,1,4,4] x) => (float[n,1,4,4] y)
+        { p, i = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x) s = Shape(x)
+        u = MaxUnpool<kernel_shape=[2,2], strides=[2,2]>(p, i, s) y = Relu(u) }"""
+    return parsed(text), [{"x": random_input(n, 1, 4, 4)} for n in (1, 3)]
+
+
+NO_RANKS = (half_as_many, masked, unpooled)
 CASES: dict[str, Callable[[], Case]] = {
     each.__name__: each
-    for each in (found_and_multiplied, boxes, turns, alone, names, two_in_a_row, counted, asked)
-}
+    for each in (
+        found_and_multiplied, boxes, turns, alone, names, two_in_a_row, counted, asked, *NO_RANKS,
+    )
+}  # fmt: skip
 OTHERS: dict[str, Callable[[], Case]] = {
     **{each.__name__: each for each in (
         extents.detector, extents.twice, extents.beside, extents.written, extents.ramp,
@@ -173,7 +201,11 @@ def compare(model: ModelProto, saved: ModelProto, calls: Calls) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", deep_but(["found_and_multiplied", "names"], [*CASES, *OTHERS])
+    "name",
+    deep_but(
+        ["found_and_multiplied", "names", *(each.__name__ for each in NO_RANKS)],
+        [*CASES, *OTHERS],
+    ),
 )  # fmt: skip
 def test_saved_models_compute_what_the_model_does(name: str, tmp_path: Path) -> None:
     model, calls = {**CASES, **OTHERS}[name]()
@@ -232,6 +264,16 @@ def test_nodes_of_every_kind_stay_where_no_shape_is_declared() -> None:
         assert isinstance(parts, Parts)
         kept |= {each.op_type for each in parts.kept}
     assert len(kept) > 20 and kept >= {"NonZero", "Compress", "Slice", "Resize", "Pad"}
+
+
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+@pytest.mark.parametrize("make", NO_RANKS)
+def test_nodes_of_which_onnx_says_no_rank_are_compiled_too(make: Callable[[], Case]) -> None:
+    model, calls = make()
+    compiled = satura.compile(model, threads=1)
+    for call in calls:
+        for value, expected in zip(compiled.run(call).values(), run(model, call), strict=True):
+            assert_close(value, expected)
 
 
 def test_what_is_around_the_nodes_is_rewritten_and_typed_as_before() -> None:

@@ -15,7 +15,7 @@ from onnx import (
 )
 
 from satura.rewrite.errors import ModelError, ProgramError, UnsupportedError
-from satura.rewrite.onnx.opsets import is_standard
+from satura.rewrite.onnx.opsets import defining, is_standard
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.types import dtype_of, element_name
 from satura.rewrite.onnx.words import refuse_other_words
@@ -62,7 +62,7 @@ def checked_opset(node: NodeProto, domain: str, opsets: Mapping[str, int], ir_ve
             f" '{node.domain}'; export the model with standard ops, with a function that defines"
             " this one, or declare it: satura.ops"
         )
-    version = opsets[domain]
+    version = opsets[domain] if domain else defining(node.op_type, opsets[domain])
     try:
         schema = defs.get_schema(node.op_type, version, domain)
     except defs.SchemaError:
@@ -79,7 +79,7 @@ def checked_opset(node: NodeProto, domain: str, opsets: Mapping[str, int], ir_ve
         return version  # the checker would ask for the names around the node
     context = checker.C.CheckerContext()
     context.ir_version = max(3, ir_version)
-    context.opset_imports = dict(opsets)
+    context.opset_imports = {**opsets, domain: version}
     try:
         checker.check_node(node, context)
     except (checker.ValidationError, UnicodeDecodeError) as error:
@@ -168,3 +168,11 @@ def check_size(type_: TensorType) -> None:
     elements = prod(dim for dim in type_.shape if isinstance(dim, int) and dim)
     if elements > _MOST_ELEMENTS:
         raise ProgramError(f"{type_} would have {elements} elements, more than any memory holds")
+
+
+def check_given(what: str, type_: TensorType) -> None:
+    """As `check_size` of what a model is given; raises ModelError that names it."""
+    try:
+        check_size(type_)
+    except ProgramError as error:
+        raise ModelError(f"{what}: {error}") from None

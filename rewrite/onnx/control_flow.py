@@ -72,8 +72,8 @@ def _maybe(node: Context, condition: int) -> Iterator[None]:
     """Lower what is computed in all calls, though it counts only where `condition` holds.
 
     What it needs of sizes only this program needs: at other sizes another one runs. Raises
-    UnknownValue where it needs what no call has, or more elements than most have, and the node may
-    run outside: there it is computed where it counts.
+    UnknownValue where it does not fit, or needs what no call has, or more elements than most have,
+    and the node may run outside: there it is computed where it counts.
     """
     build, may_run_outside = node.build, node.values.asks or node.build.takes_turns
     before = len(build.conditions)
@@ -81,9 +81,10 @@ def _maybe(node: Context, condition: int) -> Iterator[None]:
         with build.only_where(condition):
             yield
     except ModelError as error:
-        if may_run_outside:
-            raise UnknownValue(str(error)) from error
-        raise
+        shown = f"in a body that runs only where data say so: {error}"
+        stays = may_run_outside or build.for_all_sizes  # in a saved model nodes may stay, too
+        kind = UnknownValue if stays else ModelError
+        raise kind(f"{label(node.proto)}: {shown}") from error
     needed = build.excuse(before)
     for each in needed if may_run_outside else ():
         is_far = node.values.asks and each.is_of_extent and each.left not in (0, 1)
@@ -99,16 +100,24 @@ def _either(node: Context, condition: int, x: int, y: int) -> int:
         pairs = zip(tensors[0], tensors[1], strict=True)
         return build.sequence([_either(node, condition, *pair) for pair in pairs])
     if min(x, y) < 0:
-        node.values.needed(condition)
-        raise node.unsupported("which sequence is a result depends on data; make it a constant")
+        raise _undecided(node, condition, "which sequence is a result")
     if build.type(x) != build.type(y):
-        node.values.needed(condition)
-        raise node.unsupported(
-            f"whether a result is {build.type(x)} or {build.type(y)} depends on data;"
-            " make its condition a constant"
-        )
+        shown = f"whether a result is {build.type(x)} or {build.type(y)}"
+        raise _undecided(node, condition, shown)
     spread = build.expand(build.reshape(condition, ()), build.shape(x))
     return build.select(spread, x, y)
+
+
+def _undecided(node: Context, condition: int, what: str) -> UnsupportedError:
+    """What is wrong where a condition decides the type of a result, and none is known."""
+    node.values.needed(condition)
+    sizes = " and ".join(sorted(node.values.sizes_deciding(condition)))
+    if not sizes:
+        return node.unsupported(f"{what} depends on data; make its condition a constant")
+    return node.unsupported(
+        f"{what} depends on {sizes}, and this program is for all sizes: declare"
+        f" inputs with numbers for {sizes}"
+    )
 
 
 def _loop(node: Context, body: Body) -> list[int]:

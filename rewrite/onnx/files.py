@@ -18,7 +18,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.narrow import BITS, narrow_array_of
-from satura.rewrite.onnx.order import all_nodes, inner_graphs
+from satura.rewrite.onnx.order import all_nodes, inner_graphs, label
 from satura.rewrite.onnx.outline import outline
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.system.files import ARTIFACT
@@ -186,8 +186,8 @@ def _outside(proto: ModelProto, folders: Sequence[Path]) -> dict[str, Stored]:
     """External data of the larger initializers; that of other tensors is put into the model."""
     files: dict[Path, StoredFile] = {}
     stored = {
-        place: _external_data(tensor, folders, files)
-        for place, tensor in enumerate(_tensors(proto))
+        place: _external_data(name, tensor, folders, files)
+        for place, (name, tensor) in enumerate(_named_tensors(proto))
         if _is_external(tensor)
     }
     result: dict[str, Stored] = {}
@@ -208,14 +208,14 @@ def _outside(proto: ModelProto, folders: Sequence[Path]) -> dict[str, Stored]:
 
 
 def _external_data(
-    tensor: TensorProto, folders: Sequence[Path], files: dict[Path, StoredFile]
+    what: str, tensor: TensorProto, folders: Sequence[Path], files: dict[Path, StoredFile]
 ) -> Stored:
     """Where the external data of a tensor is; `files` are those that were found before.
 
     Its location leads from the first of `folders`, that of the model's name, into one of them: a
     link may lead to where the model is a link to, as in stores of files by their content.
     """
-    name = f"external data of tensor '{tensor.name}'"
+    name = f"external data of {what}"
     if not folders:
         raise ModelError(f"{name}: bytes have no folder, load the model by its path")
     fields = {entry.key: entry.value for entry in tensor.external_data}
@@ -341,13 +341,18 @@ def _nodes(model: ModelProto) -> Iterator[NodeProto]:
 
 
 def _tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Every tensor that the model stores."""
-    yield from model.graph.initializer
+    return (tensor for _, tensor in _named_tensors(model))
+
+
+def _named_tensors(model: ModelProto) -> Iterator[tuple[str, TensorProto]]:
+    """Every tensor that the model stores, and how messages call it."""
+    yield from ((f"tensor '{each.name}'", each) for each in model.graph.initializer)
     for node in _nodes(model):
         for attribute in node.attribute:
-            yield from ([attribute.t] if attribute.HasField("t") else attribute.tensors)
+            found = [attribute.t] if attribute.HasField("t") else attribute.tensors
+            yield from ((f"attribute '{attribute.name}' of {label(node)}", each) for each in found)
         for graph in inner_graphs(node):
-            yield from graph.initializer
+            yield from ((f"tensor '{each.name}'", each) for each in graph.initializer)
 
 
 def _texts(message: Message) -> Iterator[object]:

@@ -14,6 +14,7 @@ from satura.rewrite.onnx.calls import Call, Lowered, Steps, calls_of
 from satura.rewrite.onnx.checks import (
     LARGEST_VERSION,
     check_declared_type,
+    check_given,
     check_size,
     checked_opset,
     declared_names,
@@ -153,11 +154,13 @@ class Importer:
         for name, type_ in types.items():
             shape = [substitute(dim, self.sizes) for dim in type_.shape]
             scope[name] = self.build.input(name, type_.dtype, shape)
+            check_given(f"input '{name}'", self.build.type(scope[name]))
         for name, value in given.items():
             scope[name] = bound_input(self.build, name, declared[name], value, scope)
         for name, tensor in constants.items():
             constant = initializer(tensor, self.weights.get(name))
             scope[name] = self.build.add("constant", (), constant)
+            check_given(f"initializer '{name}'", constant.type)
         return scope
 
     def _walk(
@@ -297,7 +300,8 @@ class Importer:
             if isinstance(error, OpenExtents):
                 raise OpenExtents(str(refused or error), error.outputs) from None
             raise (refused or error) from None
-        self.host_calls[host_call] = str(refused or f"{label(context.proto)} has no lowering")
+        if host_call is not None:
+            self.host_calls[host_call] = str(refused or f"{label(context.proto)} has no lowering")
         return results
 
     def _inline(

@@ -17,6 +17,7 @@ from satura.rewrite.types.tensor_type import MOST_AXES, DType, TensorType
 
 # Characters: arithmetic of exporters is shorter, and what is so short is not nested too deep.
 _LONGEST_DIM = 100
+_MOST_STATED = 8  # extents that are worth a try
 
 
 def input_types(graph: GraphProto, constants: Mapping[str, object]) -> dict[str, TensorType]:
@@ -144,3 +145,11 @@ def _new_size(name: str, taken: set[str]) -> Dim:
         name += "_"
     taken.add(name)
     return symbol(name)
+
+
+def stated_extents(graph: GraphProto) -> list[int]:
+    """Numbers that are extents of the graph's inputs and constants, the first ones of them."""
+    shapes = [each.type.tensor_type.shape.dim for each in graph.input]
+    stated = [dim.dim_value for dims in shapes for dim in dims if dim.dim_value > 0]
+    numbers = (*stated, *(dim for each in graph.initializer for dim in each.dims if dim > 0))
+    return [*dict.fromkeys(numbers)][:_MOST_STATED]

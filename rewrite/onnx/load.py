@@ -26,7 +26,7 @@ from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.importer import Importer
 from satura.rewrite.onnx.inlined import inlined
-from satura.rewrite.onnx.inputs import declared_inputs
+from satura.rewrite.onnx.inputs import declared_inputs, stated_extents
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.arguments import sizes_of
@@ -285,7 +285,9 @@ class _Import:
     def _at_some_sizes(self, apart: ModelApart) -> tuple[Program, Importer]:
         """The program, at other sizes where the usual ones decide what a number is, and fail."""
         refused: ModelError | UnsupportedError | None = None
-        for usual in (_USUAL_SIZE, *_OTHER_SIZES):
+        for usual in dict.fromkeys(
+            (_USUAL_SIZE, *_OTHER_SIZES, *stated_extents(apart.proto.graph))
+        ):
             try:
                 return self._with_equal_sizes(apart, usual, {} if refused else self.likely)
             except OpenExtents:
@@ -318,6 +320,7 @@ class _Import:
         has_chosen, all_count = False, True
         choices: list[_Choice] = []
         refused: Exception | None = None
+        fixed: dict[str, str] = {}
         while True:
             build = Tensors(self.for_all_sizes, usual, likely, self.clamps)
             importer = Importer(
@@ -336,6 +339,8 @@ class _Import:
                         choices += _broadcasts(same, known, taken)
                     taken = {**taken, same.taken: None}
                 known = _with_size(known, same.name, same.dim)
+                if isinstance(same.dim, int) and not build.has_chosen:
+                    fixed[same.name] = f"{same.name} is {same.dim} here, as {same.place} needs"
             except OpenExtents as found:
                 if found.outputs and not all_count:
                     raise _of_any_size(found) from None
@@ -346,6 +351,7 @@ class _Import:
                 raise
             except (ModelError, UnsupportedError) as error:
                 if refused is None:
+                    error.args = ("; ".join((str(error), *fixed.values())),)
                     is_chosen = has_chosen or build.has_chosen
                     refused = _ChosenSizes(error) if is_chosen else error
                     del choices[:-_MOST_BROADCASTS]

@@ -30,9 +30,10 @@ def open_results(
     """The types of the results, with a size of its own for each extent that is not known.
 
     They are those of ONNX's shape inference, which is told the constants that bodies read from
-    outside; what a loop passes on keeps its extents where each step keeps them, and its rank
-    elsewhere, and what a step gives follows from that, whatever the body declares. None where a
-    rank is not known, or a result, or what a loop passes on, is not a tensor.
+    outside, and knows ranks alone where a branch does not run at the sizes of this program; what a
+    loop passes on keeps its extents where each step keeps them, and its rank elsewhere, and what a
+    step gives follows from that, whatever the body declares. None where a rank is not known, or a
+    result, or what a loop passes on, is not a tensor.
     """
     if any(x is not None and x < 0 for x in node.operands):
         return None
@@ -46,6 +47,9 @@ def open_results(
     told.CopyFrom(node.proto)
     _tell(told, _constants(node, scope, types))
     found = _inferred([told], types, outputs, model)
+    if node.proto.op_type == "If" and not _have_ranks(found):
+        ranks = {name: _of_rank(type_) for name, type_ in types.items()}
+        found = _inferred([told], ranks, outputs, model)
     if found is None:
         return None
     if node.proto.op_type == "Loop":
@@ -150,9 +154,17 @@ def _with_declared(type_: TypeProto, declared: TypeProto) -> TypeProto:
 
 
 def _of_rank(type_: TypeProto) -> TypeProto:
-    """The type of tensors of any extents."""
+    """The type of tensors of any extents; that of a sequence is itself."""
     tensor = type_.tensor_type
+    if not type_.HasField("tensor_type"):
+        return type_
     return helper.make_tensor_type_proto(tensor.elem_type, [None] * len(tensor.shape.dim))
+
+
+def _have_ranks(found: Types | None) -> bool:
+    return found is not None and all(
+        type_.tensor_type.HasField("shape") for type_ in found.values()
+    )
 
 
 def _number_and_truth(body: GraphProto) -> dict[str, TypeProto]:

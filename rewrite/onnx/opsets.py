@@ -17,12 +17,22 @@ _CHANGED = {"GroupNormalization", "RoiAlign", "Upsample"}
 _NEW_TEXTS = {("GridSample", b"bilinear"): b"linear", ("GridSample", b"bicubic"): b"cubic"}
 """What texts of attributes are called since some opset, by op; the loader knows both."""
 _COUNT = "num_outputs"
+_EARLY = {"LayerNormalization": 17, "ThresholdedRelu": 10}
+"""Ops that onnxruntime has in older opsets, too, where its tools write them."""
+
+
+def defining(op_type: str, opset: int) -> int:
+    """The opset whose definition one of ONNX's own ops has in another: that one, or a later one
+    where the op came later than in onnxruntime."""
+    return max(opset, _EARLY.get(op_type, opset))
 
 
 @lru_cache(maxsize=4096)
 def means_the_same(op_type: str, old: int, new: int, domain: str = "") -> bool:
     """Whether a node of one opset is one of another: all its inputs and attributes are there, or
     lists that were attributes are inputs."""
+    if not domain:
+        old, new = defining(op_type, old), defining(op_type, new)
     if not all(defs.has(op_type, opset, domain) for opset in (old, new)):
         return old == new
     one, two = (defs.get_schema(op_type, opset, domain) for opset in (old, new))

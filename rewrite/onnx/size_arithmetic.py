@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import floor, lcm, trunc
+from math import lcm, trunc
 
 import numpy as np
 
@@ -278,7 +278,7 @@ def _minus(a: Element) -> Element:
 def _floor(a: Element) -> Element:
     if isinstance(a, Ratio):
         return a.above // a.below
-    return a if isinstance(a, SymbolicDim) else float(floor(a))
+    return a if isinstance(a, SymbolicDim) else float(np.floor(a))
 
 
 def _round(a: Element) -> Element:
@@ -290,7 +290,7 @@ def _round(a: Element) -> Element:
         up = 2 * a.above + a.below  # rounded down they are one too much where they are odd wholes
         is_odd = (up + parts) // (2 * parts) - (up + parts - 1) // (2 * parts)
         return up // parts - is_odd
-    return a if isinstance(a, SymbolicDim) else float(round(a))
+    return a if isinstance(a, SymbolicDim) else float(np.rint(a))
 
 
 def _to_float(a: Element) -> Element:

@@ -39,7 +39,7 @@ from satura.rewrite.types.attributes import (
     Shape,
     UnaryFn,
 )
-from satura.rewrite.types.dims import Dim, SymbolicDim, monomials_of, static, symbol
+from satura.rewrite.types.dims import Dim, SymbolicDim, monomials_of, static, symbol, symbols_of
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import DType, TensorType
 
@@ -127,6 +127,13 @@ class Values:
             for name in sorted(sizes_behind(self._build, index)):
                 self._build.at_some_sizes(symbol(name))  # raises, and the size is none any more
         return known
+
+    def sizes_deciding(self, index: int) -> frozenset[str]:
+        """The sizes that decide the value of node `index`; none where data are behind it."""
+        known = self._symbolic(index)
+        if known is None or not all(isinstance(x, SymbolicDim) for x in known.ravel()):
+            return sizes_behind(self._build, index)
+        return symbols_of(known.ravel())
 
     def _at_most_sizes(self, index: int) -> Known | None:
         """As `of`, where comparisons come out as at some sizes: conditions say so."""
@@ -260,7 +267,8 @@ def _round_to(dtype: DType, value: Known, arithmetic: Arithmetic) -> Known:
                 _check_exact(element, arithmetic)
             return element
         if dtype.is_float:
-            return float(np.asarray(element).astype(dtype.numpy))
+            with np.errstate(over="ignore"):
+                return float(np.asarray(element).astype(dtype.numpy))
         least, most = dtype.bounds if dtype.is_integer else (element, element)
         if isinstance(element, int) and not least <= element <= most:
             return (element - least) % (most - least + 1) + least

@@ -31,7 +31,7 @@ def gather(x: TensorType, indices: TensorType, axis: Axis) -> TensorType:
     """Slices of x along `axis`, chosen by `indices` (i32 or i64), whose axes take its place.
 
     x is of any element type. A negative index counts from the end; one outside the axis is an error
-    of the call.
+    of the call where its slice is used.
     """
     refuse_unless(0 <= axis.index < x.rank, f"axis {axis} is out of range for {x}")
     refuse_unless(indices.dtype in (DType.I32, DType.I64), f"indices are {indices.dtype.value}")

@@ -36,7 +36,7 @@ def scatter(x: TensorType, indices: TensorType, updates: TensorType, f: ReduceFn
     """x with row number i of `updates` combined into its row `indices[i]`, one after another.
 
     f is sum, prod, max or min, or last: then the update takes the row's place. An index outside
-    the rows is an error of the call.
+    the rows is an error of the call where the result is used.
     """
     refuse_unless(f.name == "last" or f.name in STEPS, f"there is no scatter by {f}")
     refuse_unless(x.rank == 2 and indices.rank == 1, f"{x} is scattered to by {indices}")

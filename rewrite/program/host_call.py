@@ -12,8 +12,9 @@ from onnx import NodeProto, ValueInfoProto, helper
 from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.errors import HostFallbackWarning as HostFallbackWarning  # its former place
 from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.types.dims import SymbolicDim
 from satura.rewrite.types.shown import kind_of
-from satura.rewrite.types.tensor_type import Array
+from satura.rewrite.types.tensor_type import Array, TensorType
 
 if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
@@ -25,7 +26,7 @@ def run(call: HostCall, arguments: list[Array]) -> tuple[Array, ...]:
     """Results of the node that `call` describes.
 
     Raises CallError where the reference implementation fails, or returns other types than the
-    program expects.
+    program expects. Sizes of a type that are open may be any.
     """
     evaluator = _evaluator(call.domain, call.opset, call.proto)
     names = [name for name in evaluator.input_names if name]
@@ -39,12 +40,18 @@ def run(call: HostCall, arguments: list[Array]) -> tuple[Array, ...]:
     arrays = []
     for result, expected in zip(results, call.outputs, strict=True):
         array = np.asarray(result)
-        if array.dtype != expected.dtype.numpy or array.shape != expected.shape:
+        if not _is_of(array, expected):
             raise CallError(
                 f"the reference implementation of {call} gave {kind_of(array)}, not {expected}"
             )
         arrays.append(array)
     return tuple(arrays)
+
+
+def _is_of(array: Array, type_: TensorType) -> bool:
+    pairs = zip(type_.shape, array.shape, strict=False)
+    is_as_large = all(isinstance(dim, SymbolicDim) or dim == extent for dim, extent in pairs)
+    return array.dtype == type_.dtype.numpy and array.ndim == type_.rank and is_as_large
 
 
 def missing_package(op_type: str) -> str | None:

@@ -48,6 +48,9 @@ DIFFERENCES = {
     "Slice": "a backward slice that ends at 2^31 - 1 is empty. ONNX: `INT_MIN` means the end of a"
     " backward slice.",
     "Resize": "`align_corners` and `tf_crop_and_resize` follow the onnx package's reference.",
+    "Gather, GatherElements, GatherND": "an index outside is an error where a result has an element"
+    " that it chooses. What no result depends on is not computed: what a Slice behind it leaves"
+    " out, or all where only their Shape is read.",
     "DynamicQuantizeLinear": "of zeros alone `y_scale` is 0.0, as the function in ONNX's definition"
     " computes it, and not 1.0.",
     "ConvTranspose": "under `auto_pad` SAME the result is the input's extent times the stride, also"

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TextIO, TypeVar
 
-from satura.rewrite.errors import CallError, SaturaError, UnsupportedError
+from satura.rewrite.errors import CallError, SaturaError, UnsupportedError, shown
 
 T = TypeVar("T")
 FAILURES = (SaturaError, MemoryError, OSError)
@@ -82,8 +82,7 @@ def error_text(error: Exception) -> str:
 
 def complain(message: str) -> None:
     """Print a message as one line, characters that are not printable escaped."""
-    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(message.split()))
-    print(f"satura: {shown}", file=sys.stderr)
+    print(f"satura: {shown(' '.join(message.split()))}", file=sys.stderr)
 
 
 def show_warning(

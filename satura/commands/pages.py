@@ -87,6 +87,10 @@ def ops_page() -> str:
     lines += ["of ONNX's ops, defined in `rewrite/onnx/contrib/`; an op that a user declares, or a"]
     lines += ["function of the model, goes before. Ops of `com.microsoft.nchwc`, which onnxruntime"]
     lines += ["makes for one machine, are not defined: save the model at `ORT_ENABLE_EXTENDED`."]
+    lines += [
+        "LayerNormalization, which onnxruntime writes in any opset, is that of opset 17 in older"
+    ]
+    lines += ["ones, and ThresholdedRelu that of opset 10."]
     lines += [""]
     lines += _wrap("", sorted(name for _, name in DEFINITIONS))
     lines += ["", "Refused are of them", ""]

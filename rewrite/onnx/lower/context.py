@@ -155,9 +155,11 @@ class Context:
         """`dim` at some sizes. Raises UnknownValue where the program is for all sizes."""
         number = self.build.at_some_sizes(dim)
         if number is None:
-            names = sorted(symbols_of([dim]))
-            sizes = f"size{'s' if len(names) > 1 else ''} {' and '.join(names)}"
-            raise UnknownValue(f"{label(self.proto)}: {what} must not depend on the {sizes}")
+            sizes = " and ".join(sorted(symbols_of([dim])))
+            raise UnknownValue(
+                f"{label(self.proto)}: {what} depends on {sizes}, and this program is for all"
+                f" sizes: declare inputs with numbers for {sizes}"
+            )
         return number
 
     def array(self, position: int) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from satura.rewrite.onnx.lower.context import Context, Lowered, computed_wide, lowering
-from satura.rewrite.onnx.lower.geometry import Geometry, padded_geometry
+from satura.rewrite.onnx.lower.geometry import Geometry, kernel_of, padded_geometry
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import product
 
@@ -84,7 +84,12 @@ def conv(node: Context, x: int, w: int) -> int:
     groups = node.integer("group", 1)
     if groups < 1:
         raise node.wrong(f"attribute 'group' must be at least 1, not {groups}")
-    kernel = node.static(build.shape(w)[2:], "the kernel's shape")
+    channels, inner = build.shape(x)[1], build.shape(w)[1]
+    if not isinstance(channels, int):
+        build.need_if_possible(channels, inner * groups)
+    elif channels % groups == 0:
+        build.need_if_possible(inner, channels // groups)
+    kernel = kernel_of(node, build.shape(w)[2:])
     x, window = padded_geometry(node, x, kernel, 0)
     last = build.transpose(x, (0, *range(2, rank), 1))
     weights = build.transpose(w, (*range(2, rank), 1, 0))

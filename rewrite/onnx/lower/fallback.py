@@ -19,17 +19,27 @@ from onnx import (
     shape_inference,
 )
 
-from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx.cut import RANDOM, OpenExtents, with_open_sizes
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.opsets import is_standard
-from satura.rewrite.onnx.types import DataExtentError, dim_param, tensor_type, type_proto
-from satura.rewrite.program.host_call import check
+from satura.rewrite.onnx.types import (
+    ELEMENT_CODES,
+    DataExtentError,
+    dim_param,
+    tensor_type,
+    type_proto,
+)
+from satura.rewrite.program.host_call import check, run
+from satura.rewrite.program.known_arrays import MOST_BYTES, known_arrays
 from satura.rewrite.types.attributes import HostCall
-from satura.rewrite.types.dims import Dim, SymbolicDim, static
-from satura.rewrite.types.tensor_type import TensorType
+from satura.rewrite.types.dims import Dim, SymbolicDim, product
+from satura.rewrite.types.tensor_type import Array, TensorType
 
-_RANKED = {"ConstantOfShape": 0, "Expand": 1}  # the operands that are shapes
+_SHAPES = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
+"""By op the operand that has a number for each axis of the result."""
+_ALIKE = {"Expand": 0, "MaxUnpool": 0, "Compress": 0}
+"""By op an operand of the same element type that has as many axes as the result, or fewer."""
 NEW_NAMES = {"Scatter": ("ScatterElements", 11)}
 
 
@@ -94,8 +104,8 @@ def with_defaults(node: NodeProto, opset: int, domain: str) -> NodeProto:
 
 def host(
     node: Context, domain: str, salt: int, declared: Mapping[str, TypeProto]
-) -> tuple[list[int], HostCall]:
-    """The results of a host call, and the call.
+) -> tuple[list[int], HostCall | None]:
+    """The results of a host call, and the call; none where the results are constants.
 
     Raises UnsupportedError where ranks or extents of the results depend on data, and are not
     among the `declared` types.
@@ -106,20 +116,45 @@ def host(
     del proto.input[:], proto.output[:]
     proto.input.extend("" if x is None else f"i{at}" for at, x in enumerate(node.operands))
     proto.output.extend(f"o{at}" if wanted else "" for at, wanted in enumerate(node.wanted))
-    outputs = _result_types(node, proto, domain, declared)
-    random = node.proto.op_type in RANDOM
+    refused: OpenExtents | None = None
+    try:
+        outputs = tuple(_result_types(node, proto, domain, declared))
+    except OpenExtents as error:
+        refused, outputs = error, tuple(error.types.values())
+    is_random = node.proto.op_type in RANDOM
     call = HostCall(
         node.proto.op_type, domain, node.opset, proto.SerializeToString(deterministic=True),
-        tuple(outputs), salt if random else 0,
+        outputs, salt if is_random else 0,
     )  # fmt: skip
+    build = node.build
+    given = [x for x in node.operands if x is not None]
+    known = None if is_random else _of_constants(node, call, given)
+    if known is not None:
+        results = iter([build.constant(each) for each in known])
+        return [next(results) if wanted else -1 for wanted in node.wanted], None
+    if refused is not None:
+        raise refused
     try:
         check(call)
     except UnsupportedError as error:
         raise node.unsupported(str(error)) from None
-    build = node.build
-    first = build.host([x for x in node.operands if x is not None], call)
+    first = build.host(given, call)
     results = iter([first, *(build.item(first, at) for at in range(1, len(outputs)))])
     return [next(results) if wanted else -1 for wanted in node.wanted], call
+
+
+def _of_constants(node: Context, call: HostCall, given: Sequence[int]) -> list[Array] | None:
+    """The results of a call of constants alone; None where it fails, as it may in a call."""
+    extents = [product(type_.shape) for type_ in call.outputs]
+    sizes = [size * 8 for size in extents if isinstance(size, int)]
+    arrays = known_arrays(node.build.nodes, given) if sum(sizes) <= MOST_BYTES else None
+    if arrays is None:
+        return None
+    try:
+        check(call)
+        return [*run(call, arrays)]
+    except (CallError, UnsupportedError):
+        return None
 
 
 def _result_types(
@@ -150,10 +185,7 @@ def _result_types(
             name: _of_known_rank(node, output.type, declared.get(name))
             for name, output in zip(names, inferred.graph.output, strict=True)
         }
-        return [
-            _type_of(output.type, declared.get(name), named)
-            for name, output in zip(names, inferred.graph.output, strict=True)
-        ]
+        return [_type_of(type_, declared.get(name), named) for name, type_ in found.items()]
     except shape_inference.InferenceError as error:
         reason = str(error).strip().splitlines()[-1]
         raise node.wrong(f"its types do not fit: {reason}") from None
@@ -168,19 +200,31 @@ def _result_types(
 
 
 def _of_known_rank(node: Context, inferred: TypeProto, declared: TypeProto | None) -> TypeProto:
-    """The type that is inferred, or where its rank is not that which is declared, or as many axes
-    as a shape of data has numbers."""
+    """The type that is inferred, or where its rank is not, the declared one, or else of as many
+    axes as operands say."""
     if inferred.tensor_type.HasField("shape"):
         return inferred
     if declared is not None and declared.tensor_type.HasField("shape"):
         return declared
-    if node.proto.op_type in _RANKED:
-        counts = [node.build.shape(node[_RANKED[node.proto.op_type]])[0]]
-        counts += [node.build.rank(x) for x in node.given[: _RANKED[node.proto.op_type]]]
-        if all(isinstance(count, int) for count in counts):
-            shape = [None] * max(map(static, counts))
-            return helper.make_tensor_type_proto(inferred.tensor_type.elem_type, shape)
-    return inferred
+    rank = _rank(node)
+    if rank is None:
+        return inferred
+    code = inferred.tensor_type.elem_type or ELEMENT_CODES[node.build.dtype(node[0])]
+    return helper.make_tensor_type_proto(code, [None] * rank)
+
+
+def _rank(node: Context) -> int | None:
+    """The number of axes of a result as operands say it."""
+    op_type, build = node.proto.op_type, node.build
+    if op_type == "Compress" and not any(each.name == "axis" for each in node.proto.attribute):
+        return 1
+    counts: list[Dim] = []
+    if op_type in _SHAPES:
+        counts.append(build.shape(node[_SHAPES[op_type]])[0])
+    if op_type in _ALIKE:
+        counts.append(build.rank(node[_ALIKE[op_type]]))
+    known = [count for count in counts if isinstance(count, int)]
+    return max(known) if known and len(known) == len(counts) else None
 
 
 def _type_of(

@@ -46,6 +46,14 @@ def padded_geometry(
     return build.padded(x, build.constant(fill, build.dtype(x)), lo, hi), bare
 
 
+def kernel_of(node: Context, spatial: Sequence[Dim]) -> tuple[int, ...]:
+    """The extents of a kernel: open ones are what the attribute says, else what they are at some
+    sizes."""
+    for dim, number in zip(spatial, node.integers("kernel_shape") or (), strict=False):
+        node.build.need_if_possible(dim, number)
+    return node.static(spatial, "the kernel's shape")
+
+
 def geometry(
     node: Context, spatial: Sequence[Dim], kernel: Sequence[int], auto: str | None = None
 ) -> Geometry:

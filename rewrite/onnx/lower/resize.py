@@ -101,7 +101,9 @@ def _plans(node: Context, sampling: Sampling) -> list[AxisPlan]:
     if len(scales or sizes or ()) != len(axes):
         raise node.wrong(f"it needs one scale or size for each of {len(axes)} axes")
     if any(not 0 < scale < _LONGEST_AXIS for scale in scales or ()):
-        raise node.wrong(f"its scales {list(scales or ())} must be positive and finite")
+        raise node.wrong(
+            f"its scales {list(scales or ())} must be more than 0 and less than {_LONGEST_AXIS}"
+        )
     roi: Sequence[float] = [0.0] * len(axes) + [1.0] * len(axes)
     if sampling.coordinates == "tf_crop_and_resize":
         roi = [float(value) for value in node.array(1).ravel()]

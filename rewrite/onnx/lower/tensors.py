@@ -145,6 +145,11 @@ class Tensors(Refusing):
             self.taken[SizeCondition(dim, other, "=", self.place)] = None
         self._need(dim, "=", other)
 
+    def need_if_possible(self, dim: Dim, other: Dim) -> None:
+        """Take two extents for equal that may be."""
+        if may_be_equal(dim, other):
+            self.need_equal(dim, other)
+
     def need_broadcast(self, dim: Dim, to: Dim) -> Dim:
         """Take an extent that is broadcast for equal, or for 1 where it is that at most sizes; what
         it is taken for."""

@@ -13,7 +13,7 @@ from math import gcd, prod
 
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.contraction import add_bias, channels_last
-from satura.rewrite.onnx.lower.geometry import Geometry
+from satura.rewrite.onnx.lower.geometry import Geometry, kernel_of
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import Dim, known_at_least
 
@@ -88,7 +88,8 @@ def conv_transpose(node: Context) -> int:
         raise node.wrong(
             f"input has rank {rank}, weights have rank {build.rank(w)}; expected n, c, …"
         )
-    kernel = node.static(build.shape(w)[2:], "the kernel's shape")
+    build.need_if_possible(build.shape(x)[1], build.shape(w)[0])
+    kernel = kernel_of(node, build.shape(w)[2:])
     spatial = build.shape(x)[2:]
     strides = node.integers("strides") or (1,) * len(kernel)
     dilations = node.integers("dilations") or (1,) * len(kernel)
