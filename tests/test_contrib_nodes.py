@@ -311,3 +311,33 @@ def test_an_output_in_the_middle_that_nobody_reads_has_no_name() -> None:
     short = without_unread(nodes, ["b", "d", "e", "f"], 17)
     assert [list(each.output) for each in short] == [["", "b"], ["d"], ["e"], ["f", "m", "v"]]
     assert list(short[2].input) == ["", "", "x"]
+
+
+QUANTISED = {
+    "by operators": (
+        "uint8", 18, ["DequantizeLinear", "Sigmoid", "QuantizeLinear", "Mul"],
+        f"""b = {DOMAIN}.QLinearSigmoid (x, s, z, t, z)
+            y = {DOMAIN}.QLinearMul (x, s, z, b, t, z, s, z)""",
+    ),
+    "with onnxruntime's own marks": (
+        "int16", 21, ["DequantizeLinear", "Sigmoid", "QuantizeLinear"],
+        f"""a = {DOMAIN}.DequantizeLinear (x, s, z) b = Sigmoid (a)
+            y = {DOMAIN}.QuantizeLinear (b, t, z)""",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUANTISED)
+def test_what_onnxruntime_has_quantised_is_saved_with_marks_that_it_fuses(name: str) -> None:
+    dtype, opset, op_types, text = QUANTISED[name]
+    model = parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 17, "{DOMAIN}" : 1]>
+        m ({dtype}[2, 3] x) => ({dtype}[2, 3] y)
+        <float s = {{0.05}}, float t = {{0.004}}, {dtype} z = {{3}}> {{ {text} }}
+    """)
+    saved = to_model(satura.optimize(model))
+    assert {each.op_type for each in saved.graph.node} == {*op_types}
+    assert [each.version for each in saved.opset_import] == [opset]
+    x = np.array([[0, 3, 100], [90, 7, 41]], dtype)
+    (result,) = run(saved, {"x": x})
+    np.testing.assert_array_equal(result, run(model, {"x": x})[0])

@@ -11,7 +11,8 @@ from onnx import AttributeProto, NodeProto, helper
 
 from satura.rewrite.onnx.bodies import read_outside, standing_alone
 from satura.rewrite.onnx.lower.context import Context
-from satura.rewrite.onnx.opsets import means_the_same, translated
+from satura.rewrite.onnx.opsets import is_standard, translated
+from satura.rewrite.onnx.write.element_types import element_type
 from satura.rewrite.onnx.write.kept import changes, moved
 from satura.rewrite.ops import Kind
 from satura.rewrite.program.program import ProgramBuilder
@@ -180,7 +181,7 @@ def _call(one: Lowered, places: Mapping[int, int], opset: int) -> Call | None:
         if scales is None:
             return None
         proto, operands = _resize(node), [operands[0], None, scales]
-    elif not is_per_group and not means_the_same(proto.op_type, node.opset, opset):
+    elif not is_per_group and not _is_in(one, opset):
         return None
     attributes, added = translated(proto, opset)
     for at, value in added.items():
@@ -190,6 +191,21 @@ def _call(one: Lowered, places: Mapping[int, int], opset: int) -> Call | None:
     host = _host(node, attributes, are_given, wanted, opset, proto.op_type)
     known = tuple(x for x in operands if x is not None)
     return Call(host, known, tuple(places.get(at) for at in wanted))
+
+
+def _is_in(one: Lowered, opset: int) -> bool:
+    """Whether an opset, which may be older, has a node with the types of its tensors."""
+    node = one.node
+    named = [*zip(node.proto.input, node.operands, strict=False)]
+    named += zip(filter(None, node.proto.output), one.wanted, strict=False)
+    types = {
+        name: frozenset((element_type(node.build.dtype(at)),))
+        for name, at in named
+        if at is not None
+    }
+    return is_standard(node.proto.domain) and not any(
+        changes(node.proto, node.opset, opset, lambda name: types.get(name, frozenset()))
+    )
 
 
 def _scales(node: Context) -> Constant | None:

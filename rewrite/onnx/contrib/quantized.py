@@ -14,11 +14,11 @@ def dequantized(name: str, source: str) -> str:
 
 
 def quantized(call: Call, result: str, name: str, like: str) -> str:
-    """The statement that makes `result` the floats `name` in the element type of `like`."""
-    return (
-        f"{result} = QuantizeLinear <output_dtype = {call.code(like)}>"
-        f" ({name}, {result}_scale, {result}_zero_point)"
-    )
+    """The statement that makes `result` the floats `name` in the element type of `like`, which a
+    zero point has."""
+    is_said = call.has(f"{result}_zero_point")
+    attributes = "" if is_said else f"<output_dtype = {call.code(like)}>"
+    return f"{result} = QuantizeLinear {attributes} ({name}, {result}_scale, {result}_zero_point)"
 
 
 def _binary(op_type: str) -> None:
