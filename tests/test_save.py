@@ -240,7 +240,32 @@ def test_arg_reduce_and_bool_reductions(dtype: DType) -> None:
     )
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.I64], FLOATS + INTEGERS))
+@pytest.mark.parametrize("dtype", [DType.F64, DType.U8, DType.I8, DType.F32])
+def test_a_pool_whose_extents_onnx_infers_otherwise_is_saved_with_its_border(dtype: DType) -> None:
+    """ONNX counts a last window that starts in the border, which has no result."""
+    pool = node(
+        "MaxPool", kernel_shape=[3, 3], strides=[2, 3], pads=[0, 0, 1, 2], ceil_mode=1
+    )  # fmt: skip
+    x = Typed((1, 6, 11, 9), helper.np_dtype_to_tensor_dtype(dtype.numpy))
+    model = make_model([pool], {"x": x})
+    saved = to_model(satura.optimize(model))
+    onnx.checker.check_model(saved, full_check=True)
+    assert [each.op_type for each in saved.graph.node] == ["MaxPool"]
+    given = {"x": values(dtype, (1, 6, 11, 9), 0, special=False)}
+    (result,) = run(saved, given)
+    np.testing.assert_array_equal(result, run(model, given)[0])
+
+
+def test_a_window_longer_than_its_axis_is_saved_as_no_node() -> None:
+    pool = node("LpPool", p=2, kernel_shape=[3, 1], strides=[3, 3], dilations=[1, 2])
+    saved = to_model(satura.optimize(make_model([pool], {"x": (1, 2, 2, 5)}, opset=18)))
+    onnx.checker.check_model(saved, full_check=True)
+    assert "LpPool" not in {each.op_type for each in saved.graph.node}
+
+
+@pytest.mark.parametrize(
+    "dtype", deep_but([DType.F32, DType.I64, DType.U8, DType.F64], FLOATS + INTEGERS)
+)
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_pool(name: str, dtype: DType) -> None:
     build = Builder()

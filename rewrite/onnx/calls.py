@@ -10,6 +10,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, helper
 
 from satura.rewrite.onnx.bodies import read_outside, standing_alone
+from satura.rewrite.onnx.inferred import is_inferred
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.opsets import is_standard, translated
 from satura.rewrite.onnx.write.element_types import element_type
@@ -190,6 +191,13 @@ def _call(one: Lowered, places: Mapping[int, int], opset: int) -> Call | None:
     are_given = [x is not None for x in operands]
     host = _host(node, attributes, are_given, wanted, opset, proto.op_type)
     known = tuple(x for x in operands if x is not None)
+    types = [
+        node.build.type(node[at]) if isinstance(x, int) else x.type
+        for at, x in enumerate(operands)
+        if x is not None
+    ]
+    if not is_inferred(host, types):
+        return None
     return Call(host, known, tuple(places.get(at) for at in wanted))
 
 
