@@ -12,7 +12,7 @@ from onnx import AttributeProto, NodeProto, helper
 from satura.rewrite.onnx.bodies import read_outside, standing_alone
 from satura.rewrite.onnx.inferred import is_inferred
 from satura.rewrite.onnx.lower.context import Context
-from satura.rewrite.onnx.opsets import is_standard, translated
+from satura.rewrite.onnx.opsets import has_steps, is_standard, translated
 from satura.rewrite.onnx.write.element_types import element_type
 from satura.rewrite.onnx.write.kept import changes, moved
 from satura.rewrite.ops import Kind
@@ -202,8 +202,16 @@ def _call(one: Lowered, places: Mapping[int, int], opset: int) -> Call | None:
 
 
 def _is_in(one: Lowered, opset: int) -> bool:
-    """Whether an opset, which may be older, has a node with the types of its tensors."""
+    """Whether an opset, which may be older, has a node with the types of its tensors.
+
+    One of f16 that a newer opset defines by others is none of it: a runtime may round each of
+    these, so that what is between them overflows.
+    """
     node = one.node
+    op_type, dtypes = node.proto.op_type, {node.build.dtype(at) for at in one.wanted}
+    is_split = has_steps(op_type, opset) and not has_steps(op_type, node.opset)
+    if is_split and any(dtype.compute is not dtype for dtype in dtypes if dtype.is_float):
+        return False
     named = [*zip(node.proto.input, node.operands, strict=False)]
     named += zip(filter(None, node.proto.output), one.wanted, strict=False)
     types = {
