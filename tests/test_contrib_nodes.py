@@ -341,3 +341,15 @@ def test_what_onnxruntime_has_quantised_is_saved_with_marks_that_it_fuses(name: 
     x = np.array([[0, 3, 100], [90, 7, 41]], dtype)
     (result,) = run(saved, {"x": x})
     np.testing.assert_array_equal(result, run(model, {"x": x})[0])
+
+
+def test_a_mean_of_quantised_images_is_saved_as_the_pool_that_runtimes_fuse() -> None:
+    model = parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 17, "{DOMAIN}" : 1]>
+        m (uint8[1, 3, 4, 4] x) => (uint8[1, 3, 1, 1] y) <float s = {{0.05}}, uint8 z = {{3}}> {{
+            y = {DOMAIN}.QLinearGlobalAveragePool (x, s, z, s, z)
+        }}
+    """)
+    saved = to_model(satura.optimize(model))
+    op_types = [each.op_type for each in saved.graph.node]
+    assert op_types == ["DequantizeLinear", "GlobalAveragePool", "QuantizeLinear"]
