@@ -107,7 +107,8 @@ class HostFallbackWarning(UserWarning):
 
 
 class EqualSizesWarning(UserWarning):
-    """A program is for calls alone where sizes are equal that have different names in its model."""
+    """A program is for calls alone where sizes are equal that have different names in its model,
+    or are what one of several programs of the model has fixed."""
 
 
 def brief(value: object) -> str:

@@ -17,6 +17,8 @@ from satura.ops import TensorType, local_ops, op
 from satura.rewrite.onnx.contrib.definition import DOMAIN
 from satura.rewrite.onnx.contrib.table import DEFINITIONS
 from satura.rewrite.onnx.load import load
+from satura.rewrite.onnx.write.save import to_model
+from satura.rewrite.onnx.write.unread import without_unread
 from satura.rewrite.program.interpreter import interpret
 from tests.contrib_cases import Array, Case, f32s, number, octets
 from tests.contrib_quantised_cases import embeddings
@@ -276,3 +278,78 @@ def test_the_domain_is_imported() -> None:
     del model.opset_import[1]
     with pytest.raises(ModelError, match="does not import its domain"):
         load(model)
+
+
+# What is saved
+
+
+@pytest.mark.parametrize("read", ["x, s, g", "x, s, g, , b"])
+def test_saved_nodes_have_neither_empty_inputs_at_their_ends_nor_unread_outputs(read: str) -> None:
+    """onnxruntime dies of a LayerNormalization behind a sum whose third input is empty."""
+    model = parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 17, "{DOMAIN}" : 1]>
+        m (float[2, 3, 8] x, float[2, 3, 8] s) => (float[2, 3, 8] y)
+        <float[8] g = {{1, 2, 3, 4, 5, 6, 7, 8}}, float[8] b = {{1, 1, 1, 1, 1, 1, 1, 1}}> {{
+            y = {DOMAIN}.SkipLayerNormalization ({read})
+        }}
+    """)
+    program = satura.optimize(model)
+    saved = to_model(program)
+    (normalised,) = [each for each in saved.graph.node if each.op_type == "LayerNormalization"]
+    assert len(normalised.input) == 2 and list(normalised.output) == ["y"]
+    x, s = np.random.default_rng(0).standard_normal((2, 2, 3, 8)).astype(np.float32)
+    (result,) = run(saved, {"x": x, "s": s})
+    expected = interpret(program, {"x": x, "s": s})["y"].astype(np.float32)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_an_output_in_the_middle_that_nobody_reads_has_no_name() -> None:
+    nodes = [
+        node("LSTM", "x w r", "a b c", hidden_size=2), node("Gather", "w k", "d"),
+        node("Loop", "- - x", "e"), node("BatchNormalization", "x s s s s", "f m v"),
+    ]  # fmt: skip
+    short = without_unread(nodes, ["b", "d", "e", "f"], 17)
+    assert [list(each.output) for each in short] == [["", "b"], ["d"], ["e"], ["f", "m", "v"]]
+    assert list(short[2].input) == ["", "", "x"]
+
+
+QUANTISED = {
+    "by operators": (
+        "uint8", 18, ["DequantizeLinear", "Sigmoid", "QuantizeLinear", "Mul"],
+        f"""b = {DOMAIN}.QLinearSigmoid (x, s, z, t, z)
+            y = {DOMAIN}.QLinearMul (x, s, z, b, t, z, s, z)""",
+    ),
+    "with onnxruntime's own marks": (
+        "int16", 21, ["DequantizeLinear", "Sigmoid", "QuantizeLinear"],
+        f"""a = {DOMAIN}.DequantizeLinear (x, s, z) b = Sigmoid (a)
+            y = {DOMAIN}.QuantizeLinear (b, t, z)""",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUANTISED)
+def test_what_onnxruntime_has_quantised_is_saved_with_marks_that_it_fuses(name: str) -> None:
+    dtype, opset, op_types, text = QUANTISED[name]
+    model = parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 17, "{DOMAIN}" : 1]>
+        m ({dtype}[2, 3] x) => ({dtype}[2, 3] y)
+        <float s = {{0.05}}, float t = {{0.004}}, {dtype} z = {{3}}> {{ {text} }}
+    """)
+    saved = to_model(satura.optimize(model))
+    assert {each.op_type for each in saved.graph.node} == {*op_types}
+    assert [each.version for each in saved.opset_import] == [opset]
+    x = np.array([[0, 3, 100], [90, 7, 41]], dtype)
+    (result,) = run(saved, {"x": x})
+    np.testing.assert_array_equal(result, run(model, {"x": x})[0])
+
+
+def test_a_mean_of_quantised_images_is_saved_as_the_pool_that_runtimes_fuse() -> None:
+    model = parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 17, "{DOMAIN}" : 1]>
+        m (uint8[1, 3, 4, 4] x) => (uint8[1, 3, 1, 1] y) <float s = {{0.05}}, uint8 z = {{3}}> {{
+            y = {DOMAIN}.QLinearGlobalAveragePool (x, s, z, s, z)
+        }}
+    """)
+    saved = to_model(satura.optimize(model))
+    op_types = [each.op_type for each in saved.graph.node]
+    assert op_types == ["DequantizeLinear", "GlobalAveragePool", "QuantizeLinear"]

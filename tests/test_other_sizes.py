@@ -815,6 +815,54 @@ def test_what_is_written_for_equal_sizes_says_so(
     assert re.search(f"warning: .*{reason}.*for equal sizes only", line)
 
 
+def if_size(axis: int, number: int, then: NodeProto, other: NodeProto) -> ModelProto:
+    """A model with one of two nodes that read x, f32[b, k], as one extent is a number or not."""
+    branches = {}
+    for name, each in (("then_branch", then), ("else_branch", other)):
+        result = helper.make_tensor_value_info(each.output[0], F32, None)
+        branches[name] = helper.make_graph([each], name, [], [result])
+    nodes = [
+        node("Shape", "x", "s", start=axis, end=axis + 1), node("Equal", "s number", "c"),
+        node("If", "c", "z", **branches), node("ReduceSum", "z", keepdims=0),
+    ]  # fmt: skip
+    weights = {f"w{rows}": np.ones((rows, 3), np.float32) for rows in (4, 8)}
+    constants = {"number": [number], "first": [0], **weights}
+    return make_model(nodes, {"x": ["b", "k"]}, constants)
+
+
+ONE_NUMBER = {
+    "one row": (
+        if_size(0, 1, node("Squeeze", "x first", "p"), node("Identity", "x", "q")), "b", 1
+    ),
+    "four columns": (
+        if_size(1, 4, node("MatMul", "x w4", "p"), node("MatMul", "x w8", "q")), "k", 4
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONE_NUMBER)
+def test_what_is_written_for_one_number_of_a_size_says_so(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The branch of other sizes is not saved: a saved program has one of them."""
+    model, size, number = ONE_NUMBER[name]
+    source, output = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    reason = rf"\(If\) .*: the size {size} is fixed at {number}, and"
+    with pytest.warns(EqualSizesWarning, match=reason) as found:
+        program = satura.optimize(model)
+    assert len(found) == 1
+    with pytest.warns(EqualSizesWarning, match=f"{reason} the saved model is for this size only"):
+        satura.save(program, output)
+    source.write_bytes(model.SerializeToString())
+    assert cli("optimize", source, output) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(f"warning: .*{reason}", line)
+    compiled = satura.compile(model, threads=1)
+    for b, k in ((1, 4), (3, 4), (3, 8)):
+        x = random_input(b, k, seed=b)
+        assert_close(compiled.run({"x": x})["y"], run(model, {"x": x})[0], 1e-5)
+
+
 @pytest.mark.filterwarnings("error")
 def test_what_runs_at_all_sizes_of_its_model_says_nothing(tmp_path: Path) -> None:
     """Compiled models, and nodes that no runtime runs at other sizes."""

@@ -10,8 +10,10 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, helper
 
 from satura.rewrite.onnx.bodies import read_outside, standing_alone
+from satura.rewrite.onnx.inferred import is_inferred
 from satura.rewrite.onnx.lower.context import Context
-from satura.rewrite.onnx.opsets import means_the_same, translated
+from satura.rewrite.onnx.opsets import has_steps, is_standard, translated
+from satura.rewrite.onnx.write.element_types import element_type
 from satura.rewrite.onnx.write.kept import changes, moved
 from satura.rewrite.ops import Kind
 from satura.rewrite.program.program import ProgramBuilder
@@ -180,7 +182,7 @@ def _call(one: Lowered, places: Mapping[int, int], opset: int) -> Call | None:
         if scales is None:
             return None
         proto, operands = _resize(node), [operands[0], None, scales]
-    elif not is_per_group and not means_the_same(proto.op_type, node.opset, opset):
+    elif not is_per_group and not _is_in(one, opset):
         return None
     attributes, added = translated(proto, opset)
     for at, value in added.items():
@@ -189,7 +191,37 @@ def _call(one: Lowered, places: Mapping[int, int], opset: int) -> Call | None:
     are_given = [x is not None for x in operands]
     host = _host(node, attributes, are_given, wanted, opset, proto.op_type)
     known = tuple(x for x in operands if x is not None)
+    types = [
+        node.build.type(node[at]) if isinstance(x, int) else x.type
+        for at, x in enumerate(operands)
+        if x is not None
+    ]
+    if not is_inferred(host, types):
+        return None
     return Call(host, known, tuple(places.get(at) for at in wanted))
+
+
+def _is_in(one: Lowered, opset: int) -> bool:
+    """Whether an opset, which may be older, has a node with the types of its tensors.
+
+    One of f16 that a newer opset defines by others is none of it: a runtime may round each of
+    these, so that what is between them overflows.
+    """
+    node = one.node
+    op_type, dtypes = node.proto.op_type, {node.build.dtype(at) for at in one.wanted}
+    is_split = has_steps(op_type, opset) and not has_steps(op_type, node.opset)
+    if is_split and any(dtype.compute is not dtype for dtype in dtypes if dtype.is_float):
+        return False
+    named = [*zip(node.proto.input, node.operands, strict=False)]
+    named += zip(filter(None, node.proto.output), one.wanted, strict=False)
+    types = {
+        name: frozenset((element_type(node.build.dtype(at)),))
+        for name, at in named
+        if at is not None
+    }
+    return is_standard(node.proto.domain) and not any(
+        changes(node.proto, node.opset, opset, lambda name: types.get(name, frozenset()))
+    )
 
 
 def _scales(node: Context) -> Constant | None:

@@ -334,10 +334,9 @@ class _Import:
             except SameSize as same:
                 has_chosen |= build.has_chosen
                 all_count &= same.it_counts
-                if same.may_broadcast:
-                    if refused is None:
-                        choices += _broadcasts(same, known, taken)
-                    taken = {**taken, same.taken: None}
+                if same.may_broadcast and refused is None:
+                    choices += _broadcasts(same, known, taken)
+                taken = taken if same.taken is None else {**taken, same.taken: None}
                 known = _with_size(known, same.name, same.dim)
                 if isinstance(same.dim, int) and not build.has_chosen:
                     fixed[same.name] = f"{same.name} is {same.dim} here, as {same.place} needs"

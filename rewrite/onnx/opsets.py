@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol, cast
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs, helper
@@ -51,6 +52,28 @@ def means_the_same(op_type: str, old: int, new: int, domain: str = "") -> bool:
             for name, each in one.attributes.items()
         )
     )
+
+
+class Bodies(Protocol):
+    """The part of onnx.defs.OpSchema that its type stubs leave out."""
+
+    function_opset_versions: Sequence[int]
+    context_dependent_function_opset_versions: Sequence[int]
+
+    def get_function_with_opset_version(self, version: int) -> bytes: ...
+
+    def get_context_dependent_function_with_opset_version(
+        self, version: int, node: bytes, input_types: Sequence[bytes]
+    ) -> bytes: ...
+
+
+@lru_cache(maxsize=4096)
+def has_steps(op_type: str, opset: int) -> bool:
+    """Whether an opset defines an op of its own by others."""
+    if not defs.has(op_type, opset, ""):
+        return False
+    schema = cast(Bodies, defs.get_schema(op_type, opset, ""))
+    return any((schema.function_opset_versions, schema.context_dependent_function_opset_versions))
 
 
 def is_standard(domain: str) -> bool:

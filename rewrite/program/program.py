@@ -67,9 +67,9 @@ class Program:
     Equal nodes are one node. `str(program)` is readable text that `parse.py` reads back, and
     `program.python()` can be pasted. `written` is what ONNX files have in its place: the same
     outputs, with nodes of the model as host calls where these are cheaper for a runtime. `taken`
-    are sizes that a node of the model has taken for equal, and that would broadcast where they are
-    not: the program is for other calls than the model then. `labels` are what the model calls
-    extents that are computed from sizes.
+    are sizes that a node of the model has taken for equal, and that would broadcast or decide for
+    another program where they are not: this one is for fewer calls than the model. `labels` are
+    what the model calls extents that are computed from sizes.
     """
 
     nodes: tuple[Node, ...]

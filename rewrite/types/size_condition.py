@@ -82,3 +82,8 @@ class SizeCondition:
             raise ProgramError(
                 f"{self.place}: {self}, but these are {left} and {right} where {shown}"
             )
+
+
+@dataclass(frozen=True)
+class FixedSize(SizeCondition):
+    """What a program needs of its sizes, and its model may not: there are other programs of it."""

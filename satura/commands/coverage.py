@@ -8,8 +8,9 @@ from onnx import defs
 
 from satura.rewrite.onnx.checks import OLDEST_OPSET
 from satura.rewrite.onnx.control_flow import CONTROL_FLOW, MOST_STEPS
-from satura.rewrite.onnx.lower.fallback import NEW_NAMES, Bodies
+from satura.rewrite.onnx.lower.fallback import NEW_NAMES
 from satura.rewrite.onnx.lower.table import LOWERINGS
+from satura.rewrite.onnx.opsets import Bodies
 
 WAYS = {
     "native": "Lowered to canonical ops",

@@ -14,11 +14,11 @@ def dequantized(name: str, source: str) -> str:
 
 
 def quantized(call: Call, result: str, name: str, like: str) -> str:
-    """The statement that makes `result` the floats `name` in the element type of `like`."""
-    return (
-        f"{result} = QuantizeLinear <output_dtype = {call.code(like)}>"
-        f" ({name}, {result}_scale, {result}_zero_point)"
-    )
+    """The statement that makes `result` the floats `name` in the element type of `like`, which a
+    zero point has."""
+    is_said = call.has(f"{result}_zero_point")
+    attributes = "" if is_said else f"<output_dtype = {call.code(like)}>"
+    return f"{result} = QuantizeLinear {attributes} ({name}, {result}_scale, {result}_zero_point)"
 
 
 def _binary(op_type: str) -> None:
@@ -115,12 +115,13 @@ def concat(call: Call) -> str:
         (X, X_scale, X_zero_point, Y_scale, Y_zero_point) => (Y)
 """)
 def global_average_pool(call: Call) -> str:
-    rank = call.rank("X")
-    axes = range(1, rank - 1) if call.integer("channels_last") else range(2, rank)
+    mean = "y = GlobalAveragePool (x)"
+    if call.integer("channels_last"):
+        axes = ints("axes", range(1, call.rank("X") - 1))
+        mean = f"{axes} y = ReduceMean <keepdims = 1> (x, axes)"
     return f"""
         {dequantized("x", "X")}
-        {ints("axes", axes)}
-        y = ReduceMean <keepdims = 1> (x, axes)
+        {mean}
         {quantized(call, "Y", "y", like="X")}
     """
 

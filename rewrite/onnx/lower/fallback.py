@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Protocol, cast
+from typing import cast
 
 import numpy as np
 from onnx import (
@@ -22,7 +22,7 @@ from onnx import (
 from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx.cut import RANDOM, OpenExtents, with_open_sizes
 from satura.rewrite.onnx.lower.context import Context
-from satura.rewrite.onnx.opsets import is_standard
+from satura.rewrite.onnx.opsets import Bodies, is_standard
 from satura.rewrite.onnx.types import (
     ELEMENT_CODES,
     DataExtentError,
@@ -41,19 +41,6 @@ _SHAPES = {"ConstantOfShape": 0, "Expand": 1, "Reshape": 1}
 _ALIKE = {"Expand": 0, "MaxUnpool": 0, "Compress": 0}
 """By op an operand of the same element type that has as many axes as the result, or fewer."""
 NEW_NAMES = {"Scatter": ("ScatterElements", 11)}
-
-
-class Bodies(Protocol):
-    """The part of onnx.defs.OpSchema that its type stubs leave out."""
-
-    function_opset_versions: Sequence[int]
-    context_dependent_function_opset_versions: Sequence[int]
-
-    def get_function_with_opset_version(self, version: int) -> bytes: ...
-
-    def get_context_dependent_function_with_opset_version(
-        self, version: int, node: bytes, input_types: Sequence[bytes]
-    ) -> bytes: ...
 
 
 def with_new_name(node: Context) -> Context:

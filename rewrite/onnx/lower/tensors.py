@@ -31,28 +31,25 @@ from satura.rewrite.types.dims import (
     symbol,
     symbols_of,
 )
-from satura.rewrite.types.size_condition import Relation, SizeCondition
+from satura.rewrite.types.size_condition import FixedSize, Relation, SizeCondition
 from satura.rewrite.types.tensor_type import DType
 
 
 class SameSize(Exception):
     """The model runs only where the size `name` is `dim`, or else `may_broadcast` there.
 
-    It may run elsewhere, too, where a single element decides whether `it_counts`.
+    It may run elsewhere, too, where a single element decides whether `it_counts`, and where the
+    program is one of several. `taken` is what was assumed of sizes where the model may run at
+    others.
     """
 
     def __init__(
-        self, name: str, dim: Dim, place: str = "", may_broadcast: bool = False,
-        it_counts: bool = True,
+        self, name: str, dim: Dim, may_broadcast: bool = False, it_counts: bool = True,
+        taken: SizeCondition | None = None,
     ) -> None:  # fmt: skip
         super().__init__(f"{name} is {dim}")
         self.name, self.dim = name, dim
-        self.place, self.may_broadcast, self.it_counts = place, may_broadcast, it_counts
-
-    @property
-    def taken(self) -> SizeCondition:
-        """Which sizes were assumed equal."""
-        return SizeCondition(symbol(self.name), self.dim, "=", self.place)
+        self.may_broadcast, self.it_counts, self.taken = may_broadcast, it_counts, taken
 
 
 class Tensors(Refusing):
@@ -128,21 +125,30 @@ class Tensors(Refusing):
         self.sequences[number] = None if tensors is None else tuple(tensors)
         return number
 
-    def need_equal(self, dim: Dim, other: Dim, may_broadcast: bool = False) -> None:
-        """Take two extents for equal, although others `may_broadcast`.
+    def need_equal(
+        self, dim: Dim, other: Dim, may_broadcast: bool = False, is_chosen: bool = False
+    ) -> None:
+        """Take two extents for equal, although others `may_broadcast`, or have another program.
 
         Raises SameSize where a size must be something else.
         """
+        of_kind = SizeCondition if may_broadcast else FixedSize
+        is_taken = may_broadcast or is_chosen or self.where is not None
+
+        def same(name: str, size: Dim) -> SameSize:
+            taken = of_kind(symbol(name), size, "=", self.place) if is_taken else None
+            return SameSize(name, size, may_broadcast, self.where is None, taken)
+
         for one, two in ((dim, other), (other, dim)):
             if isinstance(one, SymbolicDim) and one.name not in {None, *symbols_of([two])}:
-                raise self._same(str(one.name), two, may_broadcast)
+                raise same(str(one.name), two)
             factor = exact_quotient(one, two)
             if isinstance(factor, SymbolicDim) and factor.name is not None:
-                raise self._same(factor.name, 1, may_broadcast)
+                raise same(factor.name, 1)
             if (multiple := root(one, two)) is not None:
-                raise self._same(*multiple, may_broadcast)
-        if may_broadcast and not is_equal_wherever_it_runs(dim, other):
-            self.taken[SizeCondition(dim, other, "=", self.place)] = None
+                raise same(*multiple)
+        if is_taken and not is_equal_wherever_it_runs(dim, other):
+            self.taken[of_kind(dim, other, "=", self.place)] = None
         self._need(dim, "=", other)
 
     def need_if_possible(self, dim: Dim, other: Dim) -> None:
@@ -160,9 +166,6 @@ class Tensors(Refusing):
         if not is_one_wherever_it_runs(dim, to):
             self.taken[SizeCondition(dim, 1, "=", self.place)] = None
         return 1
-
-    def _same(self, name: str, dim: Dim, may_broadcast: bool) -> SameSize:
-        return SameSize(name, dim, self.place, may_broadcast, self.where is None)
 
     def need_at_least(self, dim: Dim, least: Dim) -> None:
         """Let calls where `dim` is less than `least` be refused."""
@@ -208,7 +211,7 @@ class Tensors(Refusing):
         if self.for_all_sizes or isinstance(dim, int):
             return None if isinstance(dim, SymbolicDim) else dim
         number = self.at_likely_sizes(dim)
-        self.need_equal(dim, number)
+        self.need_equal(dim, number, is_chosen=True)
         return number
 
     def at_likely_sizes(self, dim: Dim) -> int:

@@ -25,13 +25,15 @@ def types_of(
 
     Of a result of which neither its op nor its operands say more these are all of the programs'.
     """
-    found: dict[str, Set[str]] = {name: {_called(x.type.dtype)} for name, x in constants.items()}
+    found: dict[str, Set[str]] = {
+        name: {element_type(x.type.dtype)} for name, x in constants.items()
+    }
     used = {DType.BOOL, DType.I64, DType.F32}
     for program in programs:
         used |= {node.type.dtype for node in program.nodes}
         for node in (program.nodes[at] for at in program.inputs):
-            found[node.input_name] = {_called(node.type.dtype)}
-    possible = {_called(dtype) for dtype in used}
+            found[node.input_name] = {element_type(node.type.dtype)}
+    possible = {element_type(dtype) for dtype in used}
     for each in all_nodes(nodes):
         for graph in inner_graphs(each):
             codes = {value.name: value.type.tensor_type.elem_type for value in graph.input}
@@ -41,7 +43,8 @@ def types_of(
     return lambda name: found.get(name, possible)
 
 
-def _called(dtype: DType) -> str:
+def element_type(dtype: DType) -> str:
+    """An element type as ONNX calls it."""
     return _of_code(ELEMENT_CODES[dtype])
 
 

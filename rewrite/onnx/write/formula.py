@@ -75,8 +75,8 @@ class _Comparison:
         if wanted == self.formula.x:
             if match.x in (-1, index):
                 yield replace(match, x=index)
-        elif _number(self.formula.nodes, wanted) is not None:
-            value = _number(self.nodes, index)
+        elif number_of(self.formula.nodes, wanted) is not None:
+            value = number_of(self.nodes, index)
             if value is not None:
                 yield from self._value(wanted, value, match)
         elif self._constant(wanted) is not None:
@@ -96,7 +96,7 @@ class _Comparison:
             yield from self._all(ours.operands, theirs.operands, match)
             if ours.op.name == "binary" and _function(ours) in _COMMUTATIVE:
                 yield from self._all(ours.operands, theirs.operands[::-1], match)
-        elif _is(ours, "max") and _is(theirs, "relu"):
+        elif is_function(ours, "max") and is_function(theirs, "relu"):
             x, least = ours.operands
             for after in self._value(least, 0.0, match):
                 yield from self.node(x, theirs.operands[0], after)
@@ -112,7 +112,7 @@ class _Comparison:
 
     def _value(self, wanted: int, value: float, match: Match) -> Iterator[Match]:
         """A number of the formula, or a constant that is one, is `value`."""
-        at, number = self._constant(wanted), _number(self.formula.nodes, wanted)
+        at, number = self._constant(wanted), number_of(self.formula.nodes, wanted)
         if at is not None:
             type_ = self.formula.nodes[at].type
             if not type_.shape:
@@ -145,24 +145,24 @@ class _Comparison:
     def _split(self, wanted: int) -> list[int]:
         """The factors of a product in the formula that are not numbers."""
         node = self.formula.nodes[wanted]
-        if _number(self.formula.nodes, wanted) is not None:
+        if number_of(self.formula.nodes, wanted) is not None:
             return []
         x, *y = node.operands[:2] if root_kind(node) == "mul" else [wanted]
-        if _is(node, "mul"):
+        if is_function(node, "mul"):
             return [*self._split(x), *self._split(y[0])]
-        if _is(node, "div") and _number(self.formula.nodes, y[0]) is not None:
+        if is_function(node, "div") and number_of(self.formula.nodes, y[0]) is not None:
             return self._split(x)
         return [wanted]
 
     def _multiples(self, wanted: int) -> list[tuple[float, int]]:
         """The numbers among the factors of a product in the formula, each with its power."""
-        node, number = self.formula.nodes[wanted], _number(self.formula.nodes, wanted)
+        node, number = self.formula.nodes[wanted], number_of(self.formula.nodes, wanted)
         if number is not None:
             return [(number, 1)]
-        if _is(node, "mul"):
+        if is_function(node, "mul"):
             return [each for x in node.operands for each in self._multiples(x)]
-        if _is(node, "div"):
-            by = _number(self.formula.nodes, node.operands[1])
+        if is_function(node, "div"):
+            by = number_of(self.formula.nodes, node.operands[1])
             return [] if by is None else [*self._multiples(node.operands[0]), (by, -1)]
         return []
 
@@ -170,24 +170,24 @@ class _Comparison:
         self, wanted: Sequence[int], index: int, match: Match
     ) -> Iterator[tuple[Match, float]]:
         """Node `index` is the product of these factors and of the number that comes with them."""
-        node, number = self.nodes[index], _number(self.nodes, index)
+        node, number = self.nodes[index], number_of(self.nodes, index)
         if number is not None:
             if not wanted:
                 yield match, number
             return
-        if _is(node, "mul"):
+        if is_function(node, "mul"):
             for sides in cartesian((0, 1), repeat=len(wanted)):
                 parts = [[f for f, s in zip(wanted, sides, strict=True) if s == k] for k in (0, 1)]
                 for first, a in self._factors(parts[0], node.operands[0], match):
                     for second, b in self._factors(parts[1], node.operands[1], first):
                         yield second, a * b
-        elif _is(node, "div"):
-            by = _number(self.nodes, node.operands[1])
+        elif is_function(node, "div"):
+            by = number_of(self.nodes, node.operands[1])
             if by:
                 for after, a in self._factors(wanted, node.operands[0], match):
                     yield after, a / by
         if len(wanted) == 1:
-            is_quotient = _is(self.formula.nodes[wanted[0]], "div")
+            is_quotient = is_function(self.formula.nodes[wanted[0]], "div")
             whole = self._same if is_quotient else self.node
             for after in whole(wanted[0], index, match):
                 yield after, 1.0
@@ -216,7 +216,10 @@ class _Comparison:
     def _bound(self, wanted: int, index: int, match: Match) -> Iterator[Match]:
         """A constant of the formula is one of the program, reshaped or repeated alike."""
         at = self._constant(wanted)
-        ours, theirs = _spread(self.formula.nodes, wanted), self.nodes[_spread(self.nodes, index)]
+        ours, theirs = (
+            spread_from(self.formula.nodes, wanted),
+            self.nodes[spread_from(self.nodes, index)],
+        )
         if at is None or theirs.op.name != "constant":
             return
         wide = self.formula.nodes[ours].type.shape
@@ -240,16 +243,17 @@ class _Comparison:
 def _shifts(nodes: Nodes, index: int) -> Iterator[tuple[int, float, int]]:
     """x, the number and its sign where a node is x plus a number or minus one."""
     node = nodes[index]
-    if _is(node, "add") or _is(node, "sub"):
+    if is_function(node, "add") or is_function(node, "sub"):
         x, y = node.operands
-        sides = [(x, y, -1)] if _is(node, "sub") else [(x, y, 1), (y, x, 1)]
+        sides = [(x, y, -1)] if is_function(node, "sub") else [(x, y, 1), (y, x, 1)]
         for other, number, sign in sides:
-            value = _number(nodes, number)
-            if value is not None and _number(nodes, other) is None:
+            value = number_of(nodes, number)
+            if value is not None and number_of(nodes, other) is None:
                 yield other, value, sign
 
 
-def _is(node: Node, function: str) -> bool:
+def is_function(node: Node, function: str) -> bool:
+    """Whether a node applies this function to each element."""
     return node.op.name in ("unary", "binary") and _function(node) == function
 
 
@@ -259,14 +263,14 @@ def _function(node: Node) -> str:
     return function.name
 
 
-def _spread(nodes: Nodes, index: int) -> int:
+def spread_from(nodes: Nodes, index: int) -> int:
     """What is repeated to become a node."""
     return nodes[index].operands[0] if nodes[index].op.name == "broadcast" else index
 
 
-def _number(nodes: Nodes, index: int) -> float | None:
+def number_of(nodes: Nodes, index: int) -> float | None:
     """The value of all elements of a constant, or of what is repeated from one."""
-    node = nodes[_spread(nodes, index)]
+    node = nodes[spread_from(nodes, index)]
     if node.op.name != "constant" or product(node.type.shape) != 1:
         return None
     return float(np.asarray(node.constant.array).ravel()[0])

@@ -24,8 +24,10 @@ from satura.rewrite.onnx.write.axes_of_one import with_early_transposes
 from satura.rewrite.onnx.write.element_types import types_of
 from satura.rewrite.onnx.write.emitter import COMMUTING, OPSET, REDUCTIONS, Emitter, Site
 from satura.rewrite.onnx.write.folding import with_constants
+from satura.rewrite.onnx.write.int8_zeros import without_int8_zeros
 from satura.rewrite.onnx.write.kept import changes, moved
 from satura.rewrite.onnx.write.raised import Raised, raised
+from satura.rewrite.onnx.write.unread import without_unread
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Count, HostCall
@@ -111,6 +113,8 @@ def model_of(
     constants: Mapping[str, Constant], functions: Sequence[FunctionProto] = (),
 ) -> tuple[ModelProto, dict[str, Constant]]:  # fmt: skip
     """The model of these nodes without its initializers, and those of `constants` that are read."""
+    nodes = without_int8_zeros(nodes, constants, versions[""])
+    nodes = without_unread(nodes, [value.name for value in outputs], versions[""])
     graph = helper.make_graph(nodes, "satura", inputs, outputs)
     imports = [helper.make_opsetid(*pair) for pair in versions.items()]
     least = helper.find_min_ir_version_for(imports, ignore_unknown=True)

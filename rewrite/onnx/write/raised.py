@@ -24,6 +24,7 @@ from satura.rewrite.onnx.opsets import means_the_same
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.onnx.write.emitter import OPSET, Emitter, Site
 from satura.rewrite.onnx.write.formula import Formula, Match, found, root_kind
+from satura.rewrite.onnx.write.marks import dequantised, quantised
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.constant import Constant
@@ -148,6 +149,12 @@ class _Candidate:
 def raised(nodes: Sequence[Node], index: int, opset: int) -> Raised | None:
     """The op of `opset` that computes node `index` from nodes far behind it, if there is one."""
     node = nodes[index]
+    mark = quantised(nodes, index) or dequantised(nodes, index)
+    if mark is not None:
+        attributes: Mapping[str, object] = {} if mark.axis is None else {"axis": mark.axis}
+        reads = (mark.x,) if isinstance(mark.x, int) else ()
+        constants = () if isinstance(mark.x, int) else (mark.x,)
+        return Raised(mark.op_type, reads, attributes, (*constants, mark.scale, mark.zero))
     if node.type.dtype not in (DType.F32, DType.F16) or 0 in node.type.shape:
         return None
     for form in _by_kind().get(root_kind(node), ()):

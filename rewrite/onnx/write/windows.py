@@ -37,8 +37,7 @@ def pool(emit: Emitter, site: Site) -> str:
         identity = reduction_identity(function.name, result.dtype).item()
         return write_fill(emit, identity, result.shape, result.dtype)
     native = (
-        type_.dtype.compute is DType.F32
-        and function.name != "prod"
+        _native_type(function.name, type_.dtype) is not None
         and len(active) <= _MOST_SPATIAL_AXES
         and 0 not in result.shape
     )
@@ -57,6 +56,16 @@ def pool(emit: Emitter, site: Site) -> str:
         for tap in cartesian(*map(range, window.sizes))
     ]
     return emit.cast(write_fold(emit, function.name, taps, work), work, type_.dtype)
+
+
+def _native_type(function: str, dtype: DType) -> DType | None:
+    """The type in which ONNX, and every runtime, has a pool of these elements."""
+    if function == "prod":
+        return None
+    if dtype.compute is DType.F32:
+        return DType.F32
+    is_kept = dtype in (DType.I8, DType.U8) and function == "max"
+    return dtype if is_kept or (dtype is DType.F64 and function != "sum") else None
 
 
 def _with_border(window: Window, shape: Sequence[Dim]) -> tuple[Dim, ...]:
@@ -115,7 +124,8 @@ def _spatial_pool(
         return x
     passive = [axis for axis in range(type_.rank) if axis not in active]
     order = [*passive, *active]
-    x = emit.turned(emit.cast(x, result.dtype, DType.F32), order)
+    work = _native_type(function, result.dtype) or result.dtype
+    x = emit.turned(emit.cast(x, result.dtype, work), order)
     if len(passive) != 2:
         outer = product(type_.shape[axis] for axis in passive)
         x = write_reshape(emit, x, (outer, 1, *(type_.shape[axis] for axis in active)))
@@ -123,7 +133,7 @@ def _spatial_pool(
     if len(passive) != 2:
         pooled = write_reshape(emit, pooled, [result.shape[axis] for axis in order])
     back = sorted(range(len(order)), key=order.__getitem__)
-    return emit.cast(emit.turned(pooled, back), DType.F32, result.dtype)
+    return emit.cast(emit.turned(pooled, back), work, result.dtype)
 
 
 def _native_pool(
