@@ -39,16 +39,16 @@ class SameSize(Exception):
     """The model runs only where the size `name` is `dim`, or else `may_broadcast` there.
 
     It may run elsewhere, too, where a single element decides whether `it_counts`, and where the
-    program is one of several. `taken` is what was assumed of sizes where the model may run at
-    others.
+    program is one of several. `place` is where; `taken` is what was assumed of sizes where the
+    model may run at others.
     """
 
     def __init__(
-        self, name: str, dim: Dim, may_broadcast: bool = False, it_counts: bool = True,
-        taken: SizeCondition | None = None,
+        self, name: str, dim: Dim, place: str, may_broadcast: bool = False,
+        it_counts: bool = True, taken: SizeCondition | None = None,
     ) -> None:  # fmt: skip
         super().__init__(f"{name} is {dim}")
-        self.name, self.dim = name, dim
+        self.name, self.dim, self.place = name, dim, place
         self.may_broadcast, self.it_counts, self.taken = may_broadcast, it_counts, taken
 
 
@@ -137,7 +137,7 @@ class Tensors(Refusing):
 
         def same(name: str, size: Dim) -> SameSize:
             taken = of_kind(symbol(name), size, "=", self.place) if is_taken else None
-            return SameSize(name, size, may_broadcast, self.where is None, taken)
+            return SameSize(name, size, self.place, may_broadcast, self.where is None, taken)
 
         for one, two in ((dim, other), (other, dim)):
             if isinstance(one, SymbolicDim) and one.name not in {None, *symbols_of([two])}:
