@@ -27,6 +27,7 @@ from satura.rewrite.language.terms import (
     cast,
     conv,
     matmul,
+    pad,
     reduce,
     reshape,
     transpose,
@@ -34,8 +35,10 @@ from satura.rewrite.language.terms import (
 )
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.types.attributes import (
+    Axes,
     BinaryFn,
     Groups,
+    Padding,
     Perm,
     Shape,
     UnaryFn,
@@ -143,6 +146,51 @@ def zero_point_out_of_matmul(x: Varying, z: Varying, w: Known, s: Shape) -> Law:
     )
 
 
+@attribute_function
+def is_one_number(type_: TensorType) -> bool:
+    """Whether all extents are 1."""
+    return all(dim == 1 for dim in type_.shape)
+
+
+@attribute_function
+def all_but_last(type_: TensorType) -> Axes:
+    """All axes but the last."""
+    return Axes(tuple(range(type_.rank - 1)))
+
+
+@attribute_function
+def border_of_zeros(window: Window) -> Padding:
+    """The padding of images that is this window's border, whose value is 0."""
+    refuse_unless(not window.has_border or int(window.fill.value) == 0, "the border is not 0")
+    return Padding((0, *window.lo, 0), (0, *window.hi, 0))
+
+
+@attribute_function
+def without_border(window: Window) -> Window:
+    """The window that stays inside."""
+    inside = (0,) * window.rank
+    return replace(window, lo=inside, hi=inside)
+
+
+@rule
+def zero_point_out_of_conv(
+    x: Varying, z: Varying, w: Known, s: Shape, window: Window, groups: Groups
+) -> Law:
+    """conv(x - z, w) = conv(pad(x, z), w) - z * (sums of w's output channels) on integers, when z
+    is one number; the pad takes the place of a border of 0"""
+    before = conv(binary("sub", x, broadcast(z, s)), w, window, groups)
+    shape = Shape(before.type.shape)
+    sums = reduce("sum", w, all_but_last(w.type))
+    moved = binary("mul", broadcast(z, shape), broadcast(sums, shape))
+    padded = pad(x, reshape(z, Shape(())), border_of_zeros(window))
+    return rewrites(
+        before,
+        binary("sub", conv(padded, w, without_border(window), groups), moved),
+        before.type.dtype.is_integer,
+        is_one_number(z.type),
+    )
+
+
 @rule
 def transpose_into_dequantised(w: Known, c: Known, f: DType, p: Perm, s: Shape) -> Law:
     """transpose(f(w) * broadcast(c), p) = f(transpose(w, p)) * broadcast(transpose(c, p)) for
@@ -158,12 +206,6 @@ def transpose_into_dequantised(w: Known, c: Known, f: DType, p: Perm, s: Shape) 
 def transpose_into_widened(w: Known, t: DType, p: Perm) -> Law:
     """transpose(t(w), p) = t(transpose(w, p)) for constants, integers of at most 16 bits"""
     return rewrites(transpose(cast(w, t), p), cast(transpose(w, p), t), is_small(w.type))
-
-
-@attribute_function
-def is_one_number(type_: TensorType) -> bool:
-    """Whether all extents are 1."""
-    return all(dim == 1 for dim in type_.shape)
 
 
 @rule
