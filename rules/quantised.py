@@ -25,11 +25,14 @@ from satura.rewrite.language.terms import (
     binary,
     broadcast,
     cast,
+    constant,
     conv,
     matmul,
     pad,
+    pool,
     reduce,
     reshape,
+    scalar,
     transpose,
     unary,
 )
@@ -45,8 +48,9 @@ from satura.rewrite.types.attributes import (
     Window,
     refuse_unless,
 )
-from satura.rewrite.types.constant import Scalar
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
+from satura.rules.algebra import unit_shape
 from satura.rules.contraction import down_columns, is_per_channel
 
 SMALL = (DType.I8, DType.U8, DType.I16, DType.U16)
@@ -188,6 +192,78 @@ def zero_point_out_of_conv(
         binary("sub", conv(padded, w, without_border(window), groups), moved),
         before.type.dtype.is_integer,
         is_one_number(z.type),
+    )
+
+
+@attribute_function
+def shift_to_i8(w: Constant) -> Scalar:
+    """What the least of constants that are not i8 is above the least i8."""
+    refuse_unless(w.type.dtype in (DType.U8, DType.I16) and w.size > 0, "the constants are i8")
+    return Scalar.of(int(w.array.min()) - int(DType.I8.bounds[0]), DType.I32)
+
+
+@attribute_function
+def shifted_to_i8(w: Constant, c: Scalar) -> Constant:
+    """The constants less c, as i8."""
+    numbers = w.array.astype(c.dtype.numpy) - c.value
+    shifted = numbers.astype(DType.I8.numpy)
+    refuse_unless(bool((shifted == numbers).all()), "the constants are too far apart")
+    return Constant(shifted)
+
+
+@attribute_function
+def over_images(window: Window) -> Window:
+    """The window over images of one channel, whose border is 0 if it has any."""
+    refuse_unless(not window.has_border or int(window.fill.value) == 0, "the border is not 0")
+    parts = (window.sizes, window.strides, window.dilations)
+    sizes, strides, dilations = ((1, *part, 1) for part in parts)
+    return Window(sizes, strides, dilations, (0, *window.lo, 0), (0, *window.hi, 0), window.fill)
+
+
+@attribute_function
+def last_axis(type_: TensorType) -> Axes:
+    """The last axis."""
+    return Axes((type_.rank - 1,))
+
+
+@rule
+def shift_weights_of_conv(
+    x: Varying, w: Constant, p: Perm, t: DType, window: Window, groups: Groups
+) -> Law:
+    """conv(x, w) = conv(x, w - c) + c * (sums of x under the window) on integers, for constants w
+    that are i8 less c, which takes the least to -128; of one group, with a border of 0"""
+    before = conv(x, cast(transpose(constant(w), p), t), window, groups)
+    c, shape = shift_to_i8(w), Shape(before.type.shape)
+    sums = pool("sum", reduce("sum", x, last_axis(x.type)), over_images(window))
+    unit = cast(reshape(scalar(c), unit_shape(before.type)), t)
+    return rewrites(
+        before,
+        binary(
+            "add",
+            conv(x, cast(transpose(constant(shifted_to_i8(w, c)), p), t), window, groups),
+            binary("mul", broadcast(sums, shape), broadcast(unit, shape)),
+        ),
+        before.type.dtype.is_integer,
+        groups.count == 1,
+    )
+
+
+@rule
+def shift_weights_of_matmul(x: Varying, w: Constant, t: DType) -> Law:
+    """matmul(x, w) = matmul(x, w - c) + c * (sums of x's rows) on integers, for constants w that
+    are i8 less c, which takes the least to -128"""
+    before = matmul(x, cast(constant(w), t))
+    c, shape = shift_to_i8(w), Shape(before.type.shape)
+    sums = reduce("sum", x, last_axis(x.type))
+    unit = cast(reshape(scalar(c), unit_shape(before.type)), t)
+    return rewrites(
+        before,
+        binary(
+            "add",
+            matmul(x, cast(constant(shifted_to_i8(w, c)), t)),
+            binary("mul", broadcast(sums, shape), broadcast(unit, shape)),
+        ),
+        before.type.dtype.is_integer,
     )
 
 

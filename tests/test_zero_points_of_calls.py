@@ -11,8 +11,11 @@ import pytest
 from onnx import TensorProto
 
 import satura
+from satura.backend.contraction.tile import Products
+from satura.backend.target import host_target
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.attributes import Window
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.onnx_models import Typed, make_model, node
 from tests.test_octets import drawn, readings_found
@@ -100,3 +103,32 @@ def test_sums_are_the_interpreters(case: Case) -> None:
         meant = interpret(program, given)["y"]
         np.testing.assert_array_equal(compiled.run(given)["y"], meant)
     assert case.depth == 1 or (len(found) == 1 and found[0] is not None)
+
+
+def product_of(zero: int) -> onnx.ModelProto:
+    weights: dict[str, object] = {"w": drawn(U8, (96, 128), 1), "wz": np.array(zero, np.uint8)}
+    inputs = {"x": Typed((4, 100, 96), TensorProto.UINT8), "z": Typed((), TensorProto.UINT8)}
+    return make_model([node("MatMulInteger", "x w z wz", "y")], inputs, weights, 13)
+
+
+LARGE = [
+    Case(zero=117, depth=64, columns=64).model(),
+    Case(zero=0, depth=64, columns=96, dilation=2, border=(2, 1)).model(),
+    product_of(139),
+    product_of(0),
+]
+
+
+@pytest.mark.parametrize("model", deep_but(LARGE[::2], LARGE))
+def test_weights_that_are_not_i8_are_shifted(model: onnx.ModelProto) -> None:
+    """Where that pays: sums of what they are multiplied by stand beside the products then."""
+    program = satura.load(model)
+    with readings_found() as found:
+        compiled = satura.compile(program, threads=1)
+    shape = program.nodes[program.inputs[0]].type.shape
+    given = {"x": drawn(U8, tuple(map(static, shape)), 2), "z": np.array(77, np.uint8)}
+    np.testing.assert_array_equal(compiled.run(given)["y"], interpret(program, given)["y"])
+    (reading,) = found
+    assert reading is not None and isinstance(reading.weights, np.ndarray)
+    assert reading.weights.min() == -128 and reading.weights.max() <= 127
+    assert reading.products is not Products.PAIRS or not host_target().sums_four_products
