@@ -69,10 +69,15 @@ def is_small(x: TensorType) -> bool:
     return x.dtype in SMALL
 
 
+def _refuse_unless_zero(window: Window) -> None:
+    is_zero = not window.has_border or float(window.fill.value) == 0.0
+    refuse_unless(is_zero, "the border is not 0")
+
+
 @attribute_function
 def integer_window(window: Window) -> Window:
     """The window with a border of the integer 0, if it has none or one of 0.0."""
-    refuse_unless(not window.has_border or float(window.fill.value) == 0.0, "the border is not 0")
+    _refuse_unless_zero(window)
     return replace(window, fill=Scalar.of(0, DType.I64))
 
 
@@ -165,7 +170,7 @@ def all_but_last(type_: TensorType) -> Axes:
 @attribute_function
 def border_of_zeros(window: Window) -> Padding:
     """The padding of images that is this window's border, whose value is 0."""
-    refuse_unless(not window.has_border or int(window.fill.value) == 0, "the border is not 0")
+    _refuse_unless_zero(window)
     return Padding((0, *window.lo, 0), (0, *window.hi, 0))
 
 
@@ -214,7 +219,7 @@ def shifted_to_i8(w: Constant, c: Scalar) -> Constant:
 @attribute_function
 def over_images(window: Window) -> Window:
     """The window over images of one channel, whose border is 0 if it has any."""
-    refuse_unless(not window.has_border or int(window.fill.value) == 0, "the border is not 0")
+    _refuse_unless_zero(window)
     parts = (window.sizes, window.strides, window.dilations)
     sizes, strides, dilations = ((1, *part, 1) for part in parts)
     return Window(sizes, strides, dilations, (0, *window.lo, 0), (0, *window.hi, 0), window.fill)
