@@ -11,6 +11,7 @@ from satura.rewrite.language.dsl import (
     Law,
     Tensor,
     Unpadded,
+    Varying,
     attribute_function,
     family,
     rewrites,
@@ -90,6 +91,16 @@ def pad_into_cast(x: Tensor, dtype: DType, w: Scalar, b: Padding) -> Law:
     return rewrites(
         pad(cast(x, dtype), w, b),
         cast(pad(x, scalar(value_before_cast(x.type.dtype, w)), b), dtype),
+    )
+
+
+@rule
+def pad_into_cast_of_both(x: Tensor, v: Varying, dtype: DType, b: Padding) -> Law:
+    """pad(cast(x), cast(v), b) = cast(pad(x, v, b)), where x and v are of one dtype"""
+    return rewrites(
+        pad(cast(x, dtype), cast(v, dtype), b),
+        cast(pad(x, v, b), dtype),
+        x.type.dtype == v.type.dtype,
     )
 
 

@@ -25,25 +25,32 @@ from satura.rewrite.language.terms import (
     binary,
     broadcast,
     cast,
+    constant,
     conv,
     matmul,
+    pad,
+    pool,
     reduce,
     reshape,
+    scalar,
     transpose,
     unary,
 )
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.types.attributes import (
+    Axes,
     BinaryFn,
     Groups,
+    Padding,
     Perm,
     Shape,
     UnaryFn,
     Window,
     refuse_unless,
 )
-from satura.rewrite.types.constant import Scalar
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
+from satura.rules.algebra import unit_shape
 from satura.rules.contraction import down_columns, is_per_channel
 
 SMALL = (DType.I8, DType.U8, DType.I16, DType.U16)
@@ -62,10 +69,15 @@ def is_small(x: TensorType) -> bool:
     return x.dtype in SMALL
 
 
+def _refuse_unless_zero(window: Window) -> None:
+    is_zero = not window.has_border or float(window.fill.value) == 0.0
+    refuse_unless(is_zero, "the border is not 0")
+
+
 @attribute_function
 def integer_window(window: Window) -> Window:
     """The window with a border of the integer 0, if it has none or one of 0.0."""
-    refuse_unless(not window.has_border or float(window.fill.value) == 0.0, "the border is not 0")
+    _refuse_unless_zero(window)
     return replace(window, fill=Scalar.of(0, DType.I64))
 
 
@@ -143,6 +155,123 @@ def zero_point_out_of_matmul(x: Varying, z: Varying, w: Known, s: Shape) -> Law:
     )
 
 
+@attribute_function
+def is_one_number(type_: TensorType) -> bool:
+    """Whether all extents are 1."""
+    return all(dim == 1 for dim in type_.shape)
+
+
+@attribute_function
+def all_but_last(type_: TensorType) -> Axes:
+    """All axes but the last."""
+    return Axes(tuple(range(type_.rank - 1)))
+
+
+@attribute_function
+def border_of_zeros(window: Window) -> Padding:
+    """The padding of images that is this window's border, whose value is 0."""
+    _refuse_unless_zero(window)
+    return Padding((0, *window.lo, 0), (0, *window.hi, 0))
+
+
+@attribute_function
+def without_border(window: Window) -> Window:
+    """The window that stays inside."""
+    inside = (0,) * window.rank
+    return replace(window, lo=inside, hi=inside)
+
+
+@rule
+def zero_point_out_of_conv(
+    x: Varying, z: Varying, w: Known, s: Shape, window: Window, groups: Groups
+) -> Law:
+    """conv(x - z, w) = conv(pad(x, z), w) - z * (sums of w's output channels) on integers, when z
+    is one number; the pad takes the place of a border of 0"""
+    before = conv(binary("sub", x, broadcast(z, s)), w, window, groups)
+    shape = Shape(before.type.shape)
+    sums = reduce("sum", w, all_but_last(w.type))
+    moved = binary("mul", broadcast(z, shape), broadcast(sums, shape))
+    padded = pad(x, reshape(z, Shape(())), border_of_zeros(window))
+    return rewrites(
+        before,
+        binary("sub", conv(padded, w, without_border(window), groups), moved),
+        before.type.dtype.is_integer,
+        is_one_number(z.type),
+    )
+
+
+@attribute_function
+def shift_to_i8(w: Constant) -> Scalar:
+    """What the least of constants that are not i8 is above the least i8."""
+    refuse_unless(w.type.dtype in (DType.U8, DType.I16) and w.size > 0, "the constants are i8")
+    return Scalar.of(int(w.array.min()) - int(DType.I8.bounds[0]), DType.I32)
+
+
+@attribute_function
+def shifted_to_i8(w: Constant, c: Scalar) -> Constant:
+    """The constants less c, as i8."""
+    numbers = w.array.astype(c.dtype.numpy) - c.value
+    shifted = numbers.astype(DType.I8.numpy)
+    refuse_unless(bool((shifted == numbers).all()), "the constants are too far apart")
+    return Constant(shifted)
+
+
+@attribute_function
+def over_images(window: Window) -> Window:
+    """The window over images of one channel, whose border is 0 if it has any."""
+    _refuse_unless_zero(window)
+    parts = (window.sizes, window.strides, window.dilations)
+    sizes, strides, dilations = ((1, *part, 1) for part in parts)
+    return Window(sizes, strides, dilations, (0, *window.lo, 0), (0, *window.hi, 0), window.fill)
+
+
+@attribute_function
+def last_axis(type_: TensorType) -> Axes:
+    """The last axis."""
+    return Axes((type_.rank - 1,))
+
+
+@rule
+def shift_weights_of_conv(
+    x: Varying, w: Constant, p: Perm, t: DType, window: Window, groups: Groups
+) -> Law:
+    """conv(x, w) = conv(x, w - c) + c * (sums of x under the window) on integers, for constants w
+    that are i8 less c, which takes the least to -128; of one group, with a border of 0"""
+    before = conv(x, cast(transpose(constant(w), p), t), window, groups)
+    c, shape = shift_to_i8(w), Shape(before.type.shape)
+    sums = pool("sum", reduce("sum", x, last_axis(x.type)), over_images(window))
+    unit = cast(reshape(scalar(c), unit_shape(before.type)), t)
+    return rewrites(
+        before,
+        binary(
+            "add",
+            conv(x, cast(transpose(constant(shifted_to_i8(w, c)), p), t), window, groups),
+            binary("mul", broadcast(sums, shape), broadcast(unit, shape)),
+        ),
+        before.type.dtype.is_integer,
+        groups.count == 1,
+    )
+
+
+@rule
+def shift_weights_of_matmul(x: Varying, w: Constant, t: DType) -> Law:
+    """matmul(x, w) = matmul(x, w - c) + c * (sums of x's rows) on integers, for constants w that
+    are i8 less c, which takes the least to -128"""
+    before = matmul(x, cast(constant(w), t))
+    c, shape = shift_to_i8(w), Shape(before.type.shape)
+    sums = reduce("sum", x, last_axis(x.type))
+    unit = cast(reshape(scalar(c), unit_shape(before.type)), t)
+    return rewrites(
+        before,
+        binary(
+            "add",
+            matmul(x, cast(constant(shifted_to_i8(w, c)), t)),
+            binary("mul", broadcast(sums, shape), broadcast(unit, shape)),
+        ),
+        before.type.dtype.is_integer,
+    )
+
+
 @rule
 def transpose_into_dequantised(w: Known, c: Known, f: DType, p: Perm, s: Shape) -> Law:
     """transpose(f(w) * broadcast(c), p) = f(transpose(w, p)) * broadcast(transpose(c, p)) for
@@ -158,12 +287,6 @@ def transpose_into_dequantised(w: Known, c: Known, f: DType, p: Perm, s: Shape) 
 def transpose_into_widened(w: Known, t: DType, p: Perm) -> Law:
     """transpose(t(w), p) = t(transpose(w, p)) for constants, integers of at most 16 bits"""
     return rewrites(transpose(cast(w, t), p), cast(transpose(w, p), t), is_small(w.type))
-
-
-@attribute_function
-def is_one_number(type_: TensorType) -> bool:
-    """Whether all extents are 1."""
-    return all(dim == 1 for dim in type_.shape)
 
 
 @rule

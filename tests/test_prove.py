@@ -73,6 +73,9 @@ OPEN = {
     "round_what_is_scaled_back": VALUES,
     "add_zero_point_back": VALUES,
     "zero_point_out_of_matmul": "2: the prover cannot rule out that an element differs",
+    "zero_point_out_of_conv": "2: the prover cannot rule out that an element differs",
+    "shift_weights_of_conv": VALUES,
+    "shift_weights_of_matmul": VALUES,
     "gather_of_even_steps": "gather is not an op that the prover knows",
 }
 

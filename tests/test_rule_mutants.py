@@ -16,6 +16,8 @@ EQUIVALENT = {
     "gather_biases_of_conv, swapped": "+ of two operands may be swapped",
     "gather_biases_of_matmul, swapped": "+ of two operands may be swapped",
     "another value for no_bias": "scores that all have as much more have the same softmax",
+    "zero_point_out_of_conv, shifted by one in conv": "there is no border to be shifted",
+    "zero_point_out_of_conv, another fill": "there is no border to be filled",
     "without keeps_products": "f16 products are rounded; tests/test_one_row.py shows what is lost",
 }
 # Those that are proved to be as sound: what they lack or swap only keeps the e-graph small.

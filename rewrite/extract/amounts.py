@@ -182,6 +182,13 @@ def octet_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
     return (("octets", _flops(classes, node, result)),), rows
 
 
+def pair_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
+    """What one computes whose weights need more than 8 bits: products in pairs, not in fours."""
+    result = classes.sized[cls]
+    rows = float(prod(_shape(result)[:-1]))
+    return (("octets", 2.0 * _flops(classes, node, result)),), rows
+
+
 def winograd_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
     """What a winograd computes: the products of its tiles, and the transforms around them, that of
     the weights for each block of tiles."""

@@ -15,6 +15,7 @@ from satura.rewrite.extract.amounts import (
     lonely_work,
     octet_work,
     of_both,
+    pair_work,
     planar_work,
     pool_work,
     reduction_work,
@@ -26,7 +27,7 @@ from satura.rewrite.extract.features import Amount
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.fragments import Anchor, Fragment
 from satura.rewrite.extract.movements import arrival, is_turned, moved_work, runs_read
-from satura.rewrite.extract.octets import dequantises, sums_octets
+from satura.rewrite.extract.octets import dequantises, sums_octets, sums_pairs
 from satura.rewrite.extract.readable import is_crossed, is_gathered, is_planar, is_readable
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.types.attributes import Axes, Axis
@@ -312,7 +313,7 @@ def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
     elif base.node.op in _WORK:
         done = _WORK[base.node.op]
     elif sums_octets(classes, base):
-        done = octet_work
+        done = pair_work if sums_pairs(classes, base) else octet_work
     elif is_planar(classes, base, base.parts[0]):
         done, inner = planar_work, -2
     elif is_crossed(classes, base, base.parts[0]):

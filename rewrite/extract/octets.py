@@ -11,6 +11,7 @@ from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.types.attributes import BinaryFn, Groups
 from satura.rewrite.types.tensor_type import DType
 
+_VIEWS = ("transpose", "reshape", "broadcast", "slice")
 _MOST_STEPS = 4  # two casts, a zero point and a scale
 
 
@@ -55,20 +56,46 @@ def sums_octets(classes: EClasses, base: Part) -> bool:
 def octets(classes: EClasses, cls: int, part: Part | None) -> bool:
     """Whether integers `cls` are elements of 8 bits, seen by a view, widened and moved by
     constants, which are one number each. What is quantised anew is stored for that."""
-    if not classes.types[cls].dtype.is_integer:
+    found = _source(classes, cls, part)
+    if found is None:
         return False
+    dtype = classes.types[found].dtype
+    return dtype in (DType.I8, DType.U8) or (classes.known[found] and dtype is DType.I16)
+
+
+def sums_pairs(classes: EClasses, base: Part) -> bool:
+    """Whether the weights of such a contraction are constants that need more bits than an i8 has:
+    half as many products are summed at once."""
+    found = _source(classes, base.node.operands[1], base.parts[1])
+    if found is None or classes.types[found].dtype is DType.I8:
+        return False
+    left, met = [found], {found}
+    while left:
+        cls = left.pop()
+        for node in classes.nodes[cls] if classes.known[cls] else ():
+            if node.op == "constant":
+                return True
+            if node.op in _VIEWS and node.operands[0] not in met:
+                met.add(node.operands[0])
+                left.append(node.operands[0])
+    return False
+
+
+def _source(classes: EClasses, cls: int, part: Part | None) -> int | None:
+    """The integers that are seen, widened or moved, if nothing else is done to them."""
+    if not classes.types[cls].dtype.is_integer:
+        return None
     while part is not None:
         if REGISTRY[part.node.op].kind is Kind.ELEMENTWISE:
             found = varying_operand(classes, part)
             if found is None or not _widens_or_moves(classes, part, found):
-                return False
-        elif part.node.op in ("transpose", "reshape", "broadcast", "slice"):
+                return None
+        elif part.node.op in _VIEWS:
             found = 0
         else:
-            return False
+            return None
         cls, part = part.node.operands[found], part.parts[found]
-    dtype = classes.types[cls].dtype
-    return dtype in (DType.I8, DType.U8) or (classes.known[cls] and dtype is DType.I16)
+    return cls
 
 
 def _widens_or_moves(classes: EClasses, part: Part, varying: int) -> bool:
