@@ -123,8 +123,7 @@ class Instance:
         }
 
     def with_facts(self, builder: ProgramBuilder, tensors: dict[str, int]) -> dict[str, int]:
-        """The tensors, where those of fractions are results of exp: an e-graph knows what these
-        are."""
+        """The tensors, where those of rounded numbers are results of exp, as an e-graph knows."""
         variables = self.direction.variables
         return {
             name: builder.add("unary", (node,), UnaryFn("exp"))
@@ -197,9 +196,17 @@ def is_well_typed(instance: Instance) -> bool:
     """Whether the left side has a type."""
     try:
         type_of(instance.direction.left, instance.bindings)
-    except Exception:  # a Refuse, or what an attribute function raises for what does not fit
-        return False
+    except Exception as error:
+        if _is_of_misfit(error):
+            return False
+        raise
     return True
+
+
+def _is_of_misfit(error: Exception) -> bool:
+    """Whether a left side has no type for what was drawn: an op refuses it, or an attribute
+    function, or one of these raises something else, as it may for what would not match."""
+    return isinstance(error, DrawError | Refuse) or bool(failed_function(error))
 
 
 def fires(instance: Instance) -> bool:
@@ -244,10 +251,8 @@ def draw_from(
             wish,
         )
         type_of(direction.left, instance.bindings)
-    except (DrawError, Refuse):
-        return None
     except Exception as error:
-        if failed_function(error):  # one of the left side's, for what would not match
+        if _is_of_misfit(error):
             return None
         raise
     return instance

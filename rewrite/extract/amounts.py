@@ -184,9 +184,8 @@ def octet_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
 
 def pair_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
     """What one computes whose weights need more than 8 bits: products in pairs, not in fours."""
-    result = classes.sized[cls]
-    rows = float(prod(_shape(result)[:-1]))
-    return (("octets", 2.0 * _flops(classes, node, result)),), rows
+    ((name, flops),), rows = octet_work(classes, node, cls, lanes)
+    return ((name, 2.0 * flops),), rows
 
 
 def winograd_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
