@@ -77,8 +77,9 @@ def _json(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def _bandwidth(parser: ArgumentParser) -> None:
+def _machine(parser: ArgumentParser) -> None:
     parser.add_argument("--bandwidth", type=float, default=200.0, help="GB/s of all cores")
+    parser.add_argument("--cache", type=float, default=256.0, help="MiB of caches of all cores")
 
 
 def _lengths(parser: ArgumentParser) -> None:
@@ -116,8 +117,8 @@ _COMMANDS = {
     "rules": _Command(lambda x: rule_sets(x.models, x.threads, x.rounds)),
     "saved": _Command(lambda x: saved(x.models, x.rounds, x.json), SAVED, _json),
     "scaling": _Command(
-        lambda x: scaling(x.models, x.bandwidth, min(x.rounds, 5)),
-        ("light_resnet50", "bert_base"), _bandwidth,
+        lambda x: scaling(x.models, x.bandwidth, x.cache, x.rounds),
+        ("light_resnet50", "bert_base"), _machine,
     ),
     "search": _Command(lambda x: search(x.models)),
     "sizes": _Command(

@@ -2,8 +2,9 @@
 
 A model is compiled for each number of threads. Every share of every step then runs alone on one
 thread here; what the call from Python takes is taken off. On the simulated machine a step takes as
-long as its longest share, no less than its bytes take at the bandwidth that all cores share, and
-2 microseconds for the threads to meet.
+long as its longest share, and 2 microseconds for the threads to meet. A model that its caches do
+not hold, with weights and arena, is read from memory in each call: there a step takes no less than
+its constants and larger tensors do at the bandwidth that all cores share.
 """
 
 from __future__ import annotations
@@ -30,8 +31,11 @@ _NONE = 2**40  # shares of a step, of which the first has nothing to do
 SIZES = {"batch": 1, "seq": 128}
 
 
-def scaling(names: list[str], bandwidth: float, rounds: int) -> None:
-    """Print the speed-up of each model by the number of threads, at `bandwidth` GB/s in all."""
+def scaling(names: list[str], bandwidth: float, cache: float, rounds: int) -> None:
+    """Print the speed-up of each model by the number of threads.
+
+    All cores share a memory of `bandwidth` GB/s and caches of `cache` MiB.
+    """
     rows = []
     with progress("scaling") as phase:
         for name in names:
@@ -47,10 +51,12 @@ def scaling(names: list[str], bandwidth: float, rounds: int) -> None:
                 instance = plan.instance()
                 instance.run(arguments)
                 instance.bind(arguments, {})
-                seconds.append(simulate(plan, instance, threads, bandwidth * 1e9, rounds))
+                rate = inf if _footprint(plan) <= cache * 2**20 else bandwidth * 1e9
+                seconds.append(simulate(plan, instance, threads, rate, rounds))
             rows.append([name, *(f"{seconds[0] / each:.1f}" for each in seconds)])
     header = ["model", *(str(count) for count in COUNTS)]
-    print_table(f"speed-up by threads, simulated with {bandwidth:.0f} GB/s", header, rows)
+    machine = f"{bandwidth:.0f} GB/s and {cache:.0f} MiB of caches"
+    print_table(f"speed-up by threads, simulated with {machine}", header, rows)
 
 
 def _cost(threads: int, program: Program) -> CostModel:
@@ -58,8 +64,18 @@ def _cost(threads: int, program: Program) -> CostModel:
     return cost_model(None, threads, sizes)
 
 
+def _footprint(plan: Plan) -> int:
+    """The bytes of the constants and of the arena."""
+    nodes = plan.schedule.program.nodes
+    constants = {node.constant for node in nodes if node.op.name == "constant"}
+    return sum(constant.nbytes for constant in constants) + plan.arena.size
+
+
 def simulate(plan: Plan, instance: Instance, threads: int, bandwidth: float, rounds: int) -> float:
-    """Seconds of a call on `threads` threads that meet after each step."""
+    """Seconds of a call on `threads` threads that meet after each step.
+
+    What no cache holds is read at `bandwidth` bytes per second.
+    """
     total = 0.0
     executor = instance.executor
     steps = range(len(plan.launched))
@@ -68,7 +84,7 @@ def simulate(plan: Plan, instance: Instance, threads: int, bandwidth: float, rou
         shares = min(executor.width(step), threads)
         slowest = max(_fastest(executor, step, share, shares, rounds) for share in range(shares))
         features = plan.schedule.dispatches[number].features
-        size = 0.0 if features is None else features.far
+        size = 0.0 if features is None else features.far + features.constants
         total += max(slowest - idle, size / bandwidth) + (BARRIER if shares > 1 else 0.0)
     return total
 
