@@ -27,6 +27,9 @@ ALIKE_DRAWS = 0.5  # so that all of them are alike in as many draws
 MET_DRAWS = 0.15  # of integers whose ends meet, as the least one divided by -1
 NEAR_DRAWS = 0.1  # of arguments with elements near a constant,
 NEXT_SHARE = 0.5  # of which so many are at most a few floats from it
+MADE_DRAWS = 0.15  # of arguments with what two constants make,
+MADE_BY = (np.add, np.subtract, np.multiply, np.true_divide)
+MOST_PAIRS = 6  # of which there are seldom more
 HALF_DRAWS = 0.1  # of floats beside whole numbers and halves
 STEP_DRAWS = 0.1  # of moderate arguments that are multiples of half a constant
 MOST_STEPS = (9, 80)
@@ -98,7 +101,7 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
     if draw.values == "unlike":
         return {name: _unlike(array, draw) for name, array in arguments.items()}
     finite = [each for each in constants if each.size and is_finite(each)]
-    near = [] if moderate else finite
+    near, made = ([], []) if moderate else (finite, _made_of_two(finite))
     is_usual = moderate and not far
     steps = [each for each in finite if is_usual and not are_far([each])]
     if is_usual and draw.chance(DECIMAL_DRAWS):
@@ -112,6 +115,8 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
             arguments[name] = array = _in_steps(array, draw.one_of(steps), draw)
         if near and array.size and draw.chance(NEAR_DRAWS):
             arguments[name] = array = _beside_constant(array, draw.one_of(near), draw)
+        if array.size and draw.chance(MADE_DRAWS if made else 0.0):
+            arguments[name] = array = _with_some(array, made, draw)
         if not moderate and DType.of(array.dtype).is_float and draw.chance(HALF_DRAWS):
             arguments[name] = array = _in_steps(array, np.ones(1), draw)
         if not moderate and array.dtype in TIED and draw.chance(TIE_DRAWS):
@@ -237,6 +242,32 @@ def _every_value(dtype: DType) -> Array:
     if is_nan.any():  # those of one kind alone: signalling ones warn wherever they go
         values[is_nan] = np.array(np.nan).astype(dtype.numpy)
     return values
+
+
+def _made_of_two(constants: Sequence[Array]) -> list[Array]:
+    """Sums, differences, products, quotients and roots of numbers among some constants: an element
+    may be such a one where a computation with one of them gives the other."""
+    numbers: list[Array] = [
+        each.reshape(1) for each in constants if each.size == 1 and each.dtype.kind in "iuf"
+    ]
+    pairs = [(a, b) for a in numbers for b in numbers if a.dtype == b.dtype and a is not b]
+    found: list[Array] = []
+    with np.errstate(all="ignore"):
+        for a, b in pairs[:MOST_PAIRS]:
+            found += [made(a, b).astype(a.dtype) for made in MADE_BY]
+        found += [np.sqrt(np.abs(a)).astype(a.dtype) for a in numbers]
+    return [each.reshape(()) for each in found if is_finite(each)]
+
+
+def _with_some(array: Array, numbers: Sequence[Array], draw: Draw) -> Array:
+    """The array with those of some numbers that are of its type at about half of its places."""
+    own = [each for each in numbers if each.dtype == array.dtype]
+    if not own:
+        return array
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    chosen = np.array(own)[random.integers(len(own), size=array.shape)]
+    some: Array = np.where(random.random(array.shape) < 0.5, chosen, array)
+    return some
 
 
 def _beside_constant(array: Array, constant: Array, draw: Draw) -> Array:

@@ -251,14 +251,15 @@ def with_extreme_numbers(
 ) -> Iterator[Instance]:
     """The first `instances` with floats as attributes, once made huge and once made tiny.
 
-    Those of an `exact` law become in turn the last powers of two, and the last numbers. Floats of
-    all of them become infinite: that shows only where other things are rare, too.
+    Those of an `exact` law become in turn the last powers of two, the last numbers, and those with
+    reciprocals. Floats of all of them become infinite: that shows only where other things are rare,
+    too.
     """
     with_floats = [each for each in instances if any(_is_float(value) for _, value in each.values)]
     for number, instance in enumerate(with_floats):
         yield _with_floats(instance, _infinite, 1 - number % 2 * 2)
     for number, instance in enumerate(with_floats[: REMADE * scale]):
-        extreme = (_extreme_number, _last_power, _last_number)[number % 3 if exact else 0]
+        extreme = EXTREMES[number % len(EXTREMES) if exact else 0]
         for sign in (1, -1):
             yield _with_floats(instance, extreme, sign)
 
@@ -329,6 +330,15 @@ def _last_number(value: Scalar, sign: int) -> Scalar:
     """The largest finite number, or the smallest, with the sign of `value`."""
     info = ml_dtypes.finfo(value.dtype.numpy)
     return _like(value, float(info.max if sign > 0 else info.smallest_subnormal))
+
+
+def _last_reciprocal(value: Scalar, sign: int) -> Scalar:
+    """The smallest power of two that has a finite reciprocal, or the next, which has none."""
+    info = ml_dtypes.finfo(value.dtype.numpy)
+    return _like(value, 2.0 ** -(info.maxexp - 1 if sign > 0 else info.maxexp))
+
+
+EXTREMES = (_extreme_number, _last_power, _last_number, _last_reciprocal)
 
 
 def _like(value: Scalar, size: float) -> Scalar:

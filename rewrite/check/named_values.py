@@ -24,10 +24,11 @@ LOADS = ("LOAD_CONST", "LOAD_SMALL_INT", "RETURN_CONST")
 def named_numbers(direction: Direction) -> tuple[Number, ...]:
     """The numbers in conditions and computations of `direction`, and in functions they call.
 
-    0 and 1 are left out: they are drawn often anyway.
+    0 and 1 are left out: they are drawn often anyway. So are integers that no dtype has.
     """
     named = (each for each in _literals(direction) if not isinstance(each, str))
-    return tuple(dict.fromkeys(number for number in named if number not in (0, 1)))
+    held = (each for each in named if isinstance(each, float) or abs(each) <= DType.U64.bounds[1])
+    return tuple(dict.fromkeys(number for number in held if number not in (0, 1)))
 
 
 def float_numbers(direction: Direction) -> tuple[float, ...]:

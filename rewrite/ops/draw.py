@@ -149,7 +149,7 @@ class Draw:
         if named and self.chance(0.4):
             value = self.one_of(named)
             if dtype.is_float:
-                value *= self.one_of(BESIDE)
+                value = float(value) * self.one_of(BESIDE)
                 if self.chance(NEXT_SCALARS):
                     steps = self.one_of(range(-MOST_NEXT, MOST_NEXT + 1))
                     with np.errstate(all="ignore"):
