@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from math import frexp, isfinite
+from math import frexp, isfinite, prod
 
 import pytest
 
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.language.terms import binary, broadcast, reshape
-from satura.rewrite.types.attributes import Shape
+from satura.rewrite.language.terms import binary, broadcast, cast, reduce, reshape
+from satura.rewrite.types.attributes import Axes, Shape
 from satura.rewrite.types.constant import Scalar
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
 from tests.tiers import deep_but
 
@@ -74,9 +74,23 @@ def divided_by_a_factor(x: Tensor, a: Scalar, o: Shape, s: Shape) -> Law:
     return rewrites(binary("div", product, factor), x, is_below(a, 2**70))
 
 
+@attribute_function
+def has_at_most(t: TensorType, axes: Axes, most: int) -> bool:
+    extents = [t.shape[axis] for axis in axes.indices]
+    return all(isinstance(each, int) for each in extents) and prod(extents) <= most
+
+
+@rule
+def sum_in_i16(x: Tensor, a: Axes) -> Law:
+    """i32(sum(i16(x), a)) = sum(i32(x), a) for 129 bytes: 129 * 255 > 32767, 128 * 255 is not"""
+    left = cast(reduce("sum", cast(x, DType.I16), a), DType.I32)
+    right = reduce("sum", cast(x, DType.I32), a)
+    return rewrites(left, right, x.type.dtype == DType.U8, has_at_most(x.type, a, 129))
+
+
 WRONG = (
     by_reciprocal_f16, by_reciprocal_f32, never_the_product, never_the_sum, never_the_square,
-    divided_by_a_factor,
+    divided_by_a_factor, sum_in_i16,
 )  # fmt: skip
 
 
