@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.errors import CallError
@@ -143,7 +144,6 @@ def node_values(nodes: Sequence[Node], arguments: Mapping[str, Array]) -> list[A
 def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
     steps = largest = 0.0
     only_finite = False
-    finite = [is_finite(value) for value in values]
     constant: list[bool] = []
     sums_nothing = any(
         node.op.kind in SUMS and value.size and not all(values[i].size for i in node.operands)
@@ -152,9 +152,8 @@ def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
     for index, node in enumerate(program.nodes):
         given = [constant[i] for i in node.operands]
         constant.append(all(given) and node.op.name != "input")
-        finite_before = all(finite[i] for i in node.operands)
-        if finite_before and (any(given) if node.operands else sums_nothing):
-            only_finite |= not finite[index]
+        if any(given) if node.operands else sums_nothing:
+            only_finite |= _gets_infinite(node, values, values[index])
         if node.op.name != "input":
             types = [program.nodes[i].type for i in node.operands]
             steps += roundings(node.op, types, node.attributes)
@@ -282,6 +281,23 @@ def _node_bound(
     steps = 16 * roundings(REGISTRY[node.op], types, attributes)
     largest = magnitude([*values, *_fills(attributes)])
     return Bound(largest, steps, only_finite=True, rounding=rounding)
+
+
+def _gets_infinite(node: Node, values: Sequence[Array], value: Array) -> bool:
+    """Whether an element of its `value` is infinite or NaN, and none is that it is made of."""
+    places = ~_are_finite(value)
+    for operand in node.operands:
+        finite = _are_finite(values[operand])
+        # Elements of other ops may be made of those at any place.
+        places &= finite if node.op.kind is Kind.ELEMENTWISE else finite.all()
+    return bool(places.any())
+
+
+def _are_finite(value: Array) -> NDArray[np.bool_]:
+    """Where an array has finite elements: everywhere if they are no floats."""
+    if not DType.of(value.dtype).is_float:
+        return np.ones(value.shape, np.bool_)
+    return np.isfinite(value.astype(np.float64))
 
 
 def _fills(attributes: Iterable[Attribute]) -> list[Array]:
