@@ -72,3 +72,28 @@ def test_a_resize_by_sizes_of_tensors_stays_one_node(pair: tuple[str, str]) -> N
         arguments = {"x": x, "skip": skip}
         for found, expected in zip(run(saved, arguments), run(model, arguments), strict=True):
             assert_close(found, expected, 2e-6)
+
+
+@pytest.mark.parametrize(
+    "resize",
+    [
+        'sizes = Add (given, one) y = Resize <mode = "nearest"> (x, roi, none, sizes)',
+        "h = ReduceMax (given) s = Slice (x, first, h, axis, step) y = Relu (s)",
+    ],
+    ids=["Resize", "Slice"],
+)
+def test_equal_constants_of_a_node_that_stays_are_all_initializers(resize: str) -> None:
+    """Whether a Resize has scales or sizes, runtimes see by the former being an empty one."""
+    model = parser.parse_model(f"""
+        <ir_version: 8, opset_import: ["" : 18]>
+        kept (float[p, q] x, int64[2] given) => (float[r, s] y) <
+            int64[1] one = {{1}}, float[0] roi = {{}}, float[0] none = {{}},
+            int64[1] first = {{1}}, int64[1] axis = {{1}}, int64[1] step = {{1}}
+        > {{ {resize} }}
+    """)
+    feeds = {"x": np.arange(24, dtype=np.float32).reshape(4, 6), "given": np.array([5, 3])}
+    saved = to_model(satura.optimize(model))
+    onnx.checker.check_model(saved, full_check=True)
+    assert "Identity" not in {node.op_type for node in saved.graph.node}
+    for got, expected in zip(run(saved, feeds), run(model, feeds), strict=True):
+        assert_close(got, expected)

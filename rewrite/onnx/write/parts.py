@@ -55,6 +55,7 @@ class _Graph:
         self._ends = {value.name for value in parts.outputs}
         self._named = {*parts.inputs}
         self._new_names: dict[str, str] = {}
+        self._equal_constants: dict[str, Constant] = {}
         for name, constant in parts.constants.items():
             self._name(self._emit.constant(constant), name)
 
@@ -94,16 +95,21 @@ class _Graph:
             for name, type_ in self._parts.inputs.items()
         ]
         constants = {self._new_names.get(name, name): x for name, x in self._emit.constants.items()}
+        constants |= self._equal_constants
         return model_of(
             nodes, inputs, self._parts.outputs, versions, constants, self._parts.functions
         )
 
     def _name(self, tensor: str, name: str) -> None:
         """Let a tensor be called so: as a second name of one that has its name, or is constant and
-        a result, it is copied."""
+        a result, it is copied. A constant with a second name is stored again: what a node may be
+        can depend on constants, and runtimes do not look for them behind other nodes."""
         self._named.add(name)
+        constant = self._emit.constants.get(tensor)
         has_name = tensor in self._new_names or tensor in self._named
-        if has_name or (name in self._ends and tensor in self._emit.constants):
+        if has_name and constant is not None and name not in self._ends:
+            self._equal_constants[name] = constant
+        elif has_name or (name in self._ends and constant is not None):
             self._emit.nodes.append(helper.make_node("Identity", [tensor], [name]))
         else:
             self._new_names[tensor] = name

@@ -25,7 +25,8 @@ ALIGNMENT = 64
 
 
 def to_model(program: Program | Parts) -> ModelProto:
-    """`program` as an ONNX model with the same inputs and outputs; a constant is stored once.
+    """`program` as an ONNX model with the same inputs and outputs; a constant is stored once,
+    or by each name that nodes which stay have for it.
 
     Raises UnsupportedError for a node that means something else in the model's opset.
     """
