@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import satura
 from satura.rewrite.errors import ProgramError
+from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.tensor_type import COMPUTED, NARROW, Array, DType
+from tests.onnxruntime_reference import run
 from tests.tiers import deep_but
 
 
@@ -132,6 +135,29 @@ def test_saved_programs_mean_the_same(dtype: DType, tmp_path: Path) -> None:
     expected = interpret(program, arguments)
     for name, result in interpret(satura.load(path), arguments).items():
         assert np.array_equal(codes(result), codes(expected[name])), name
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+def test_saved_movement_is_valid(dtype: DType) -> None:
+    """ONNX moves no narrow elements by Gather, Slice, Concat, Expand and ScatterND."""
+    build = Builder()
+    given = build.input("x", DType.F32, (2, 8))
+    x, at = build.cast(given, dtype), build.input("at", DType.I64, (3,))
+    moved = {
+        "gather": build.gather(x, at, 1),
+        "slice": build.slice(build.transpose(x, (1, 0)), (1, 0), (4, 2)),
+        "concat": build.concat([x, x], 0),
+        "broadcast": build.broadcast(build.slice(x, (0, 0), (1, 8)), (3, 8)),
+        "pad": build.pad(x, (0, 1), (1, 0)),
+    }
+    program = build.program({name: build.cast(y, DType.F32) for name, y in moved.items()})
+    model = to_model(program)
+    onnx.checker.check_model(model, full_check=True)
+    arguments = {"x": np.array([[0, 1, 1, 0] * 2] * 2, np.float32), "at": np.array([1, 4, -1])}
+    expected = interpret(program, arguments)
+    if dtype not in (DType.F4E2M1, DType.I2, DType.U2):  # those onnxruntime has not
+        for result, name in zip(run(model, arguments), moved, strict=True):
+            np.testing.assert_array_equal(result, expected[name], name)
 
 
 def test_casts_by_way_of_others_are_merged_only_where_that_changes_nothing() -> None:

@@ -12,10 +12,10 @@ from onnx import (
     TypeProto,
     ValueInfoProto,
     helper,
-    shape_inference,
 )
 
 from satura.rewrite.onnx.cut import with_open_sizes
+from satura.rewrite.onnx.inferred import InferenceFailed, inferred
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.order import free_names, inner_graphs, uses
@@ -194,7 +194,7 @@ def _inferred(
     alone = helper.make_model(graph, opset_imports=model.opset_import, functions=model.functions)
     alone.ir_version = model.ir_version
     try:
-        inferred = shape_inference.infer_shapes(alone, data_prop=True)
-    except shape_inference.InferenceError:
+        found = inferred(alone).graph.output
+    except InferenceFailed:
         return None
-    return {value.name: value.type for value in inferred.graph.output}
+    return {value.name: value.type for value in found}

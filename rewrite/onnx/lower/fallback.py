@@ -16,11 +16,11 @@ from onnx import (
     defs,
     helper,
     numpy_helper,
-    shape_inference,
 )
 
 from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx.cut import RANDOM, OpenExtents, with_open_sizes
+from satura.rewrite.onnx.inferred import InferenceFailed, inferred
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.opsets import Bodies, is_standard
 from satura.rewrite.onnx.types import (
@@ -166,37 +166,36 @@ def _result_types(
     )  # fmt: skip
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, node.opset)])
     try:
-        inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        outputs = inferred(model, strict=True).graph.output
         names = [name for name in node.proto.output if name]
         found = {
             name: _of_known_rank(node, output.type, declared.get(name))
-            for name, output in zip(names, inferred.graph.output, strict=True)
+            for name, output in zip(names, outputs, strict=True)
         }
         return [_type_of(type_, declared.get(name), named) for name, type_ in found.items()]
-    except shape_inference.InferenceError as error:
-        reason = str(error).strip().splitlines()[-1]
-        raise node.wrong(f"its types do not fit: {reason}") from None
+    except InferenceFailed as error:
+        raise node.wrong(f"its types do not fit: {error}") from None
     except UnsupportedError as error:
         is_open = all(type_.tensor_type.HasField("shape") for type_ in found.values())
         if isinstance(error, DataExtentError) and is_open:
-            outputs = {name: with_open_sizes(name, type_, named) for name, type_ in found.items()}
-            raise OpenExtents(str(node.unsupported(str(error))), outputs) from None
+            opened = {name: with_open_sizes(name, type_, named) for name, type_ in found.items()}
+            raise OpenExtents(str(node.unsupported(str(error))), opened) from None
         raise node.unsupported(
             f"it has no lowering, and the type of its result is not known: {error}"
         ) from None
 
 
-def _of_known_rank(node: Context, inferred: TypeProto, declared: TypeProto | None) -> TypeProto:
+def _of_known_rank(node: Context, found: TypeProto, declared: TypeProto | None) -> TypeProto:
     """The type that is inferred, or where its rank is not, the declared one, or else of as many
     axes as operands say."""
-    if inferred.tensor_type.HasField("shape"):
-        return inferred
+    if found.tensor_type.HasField("shape"):
+        return found
     if declared is not None and declared.tensor_type.HasField("shape"):
         return declared
     rank = _rank(node)
     if rank is None:
-        return inferred
-    code = inferred.tensor_type.elem_type or ELEMENT_CODES[node.build.dtype(node[0])]
+        return found
+    code = found.tensor_type.elem_type or ELEMENT_CODES[node.build.dtype(node[0])]
     return helper.make_tensor_type_proto(code, [None] * rank)
 
 
@@ -214,11 +213,9 @@ def _rank(node: Context) -> int | None:
     return max(known) if known and len(known) == len(counts) else None
 
 
-def _type_of(
-    inferred: TypeProto, declared: TypeProto | None, named: Mapping[str, Dim]
-) -> TensorType:
+def _type_of(found: TypeProto, declared: TypeProto | None, named: Mapping[str, Dim]) -> TensorType:
     try:
-        return tensor_type(inferred, named)
+        return tensor_type(found, named)
     except UnsupportedError:
         if declared is None or not declared.tensor_type.HasField("shape"):
             raise

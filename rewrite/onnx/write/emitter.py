@@ -48,6 +48,12 @@ COMMUTING = {
 ConstantKey = tuple[bytes, tuple[int, ...]]  # a constant's digest, and the order of its axes
 
 
+def kernel_type(dtype: DType, others: Mapping[DType, DType] = {}) -> DType:
+    """The type whose elements stand for those of `dtype` in an op that moves or chooses them: ONNX
+    has none for narrow types, and onnxruntime none for those of `others`."""
+    return others.get(dtype, dtype.compute if dtype.is_narrow else dtype)
+
+
 def op_type_of(function: str, table: Mapping[str, str], module: str) -> str:
     """The ONNX op of a scalar function. Raises UnsupportedError where `table` of a module of the
     saver has none."""
@@ -232,7 +238,7 @@ class Emitter:
         if dtype is DType.BOOL:
             taken = self.node("And", condition, x)
             return self.node("Or", taken, self.node("And", self.node("Not", condition), y))
-        work = _WITH_WHERE.get(dtype, dtype)
+        work = kernel_type(dtype, _WITH_WHERE)
         chosen = self.node("Where", condition, self.cast(x, dtype, work), self.cast(y, dtype, work))
         return self.cast(chosen, work, dtype)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import itemgetter
 
-from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.onnx.write.emitter import Emitter, Site, kernel_type
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import (
     Axis,
@@ -42,7 +42,7 @@ def _with(dims: Sequence[Dim], code: int) -> list[int]:
 
 def write_expand(emit: Emitter, x: str, dims: Sequence[Dim], dtype: DType) -> str:
     """x repeated along axes of extent 1."""
-    work = _WITH_EXPAND.get(dtype, dtype)
+    work = kernel_type(dtype, _WITH_EXPAND)
     return emit.cast(emit.node("Expand", emit.cast(x, dtype, work), emit.shape(dims)), work, dtype)
 
 
@@ -50,7 +50,7 @@ def write_pad(
     emit: Emitter, x: str, value: str, lo: Sequence[Dim], hi: Sequence[Dim], dtype: DType
 ) -> str:
     """x with `value` before and after each axis."""
-    work = _WITH_PAD.get(dtype, dtype)
+    work = kernel_type(dtype, _WITH_PAD)
     source, order = emit.source(emit.cast(x, dtype, work))
     amounts = (*_ordered(lo, order), *_ordered(hi, order))
     operands = source, emit.shape(amounts), emit.cast(value, dtype, work)
@@ -124,7 +124,9 @@ def slice_(emit: Emitter, site: Site) -> str:
     ends: list[Dim] = []
     steps: list[int] = []
     cut: list[int] = []
-    source, order = emit.source(site.operand(0))
+    dtype = site.node.type.dtype
+    work = kernel_type(dtype)
+    source, order = emit.source(emit.cast(site.operand(0), dtype, work))
     axes = zip(slices.starts, slices.sizes, slices.steps, site.type(0).shape, strict=True)
     for axis, (start, size, step, dim) in enumerate(axes):
         if (start, size, step) != (0, dim, 1):
@@ -136,7 +138,7 @@ def slice_(emit: Emitter, site: Site) -> str:
     if not cut:
         return site.operand(0)
     operands = emit.shape(starts), emit.shape(ends), emit.integers(cut), emit.integers(steps)
-    return emit.turned(emit.node("Slice", source, *operands), order)
+    return emit.cast(emit.turned(emit.node("Slice", source, *operands), order), work, dtype)
 
 
 def pad(emit: Emitter, site: Site) -> str:
@@ -153,15 +155,21 @@ def concat(emit: Emitter, site: Site) -> str:
     """concat(x, y, axis)"""
     axis = site.node.attributes[0]
     assert isinstance(axis, Axis)
-    operands = [site.operand(position) for position in range(len(site.reads))]
-    return emit.node("Concat", *operands, axis=axis.index)
+    dtype = site.node.type.dtype
+    work = kernel_type(dtype)
+    places = range(len(site.reads))
+    operands = [emit.cast(site.operand(position), dtype, work) for position in places]
+    return emit.cast(emit.node("Concat", *operands, axis=axis.index), work, dtype)
 
 
 def gather(emit: Emitter, site: Site) -> str:
     """gather(x, indices, axis)"""
     axis = site.node.attributes[0]
     assert isinstance(axis, Axis)
-    return emit.node("Gather", site.operand(0), site.operand(1), axis=axis.index)
+    dtype = site.node.type.dtype
+    work = kernel_type(dtype)
+    x = emit.cast(site.operand(0), dtype, work)
+    return emit.cast(emit.node("Gather", x, site.operand(1), axis=axis.index), work, dtype)
 
 
 def iota(emit: Emitter, site: Site) -> str:

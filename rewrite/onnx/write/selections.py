@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.onnx.write.emitter import Emitter, Site, kernel_type
 from satura.rewrite.types.attributes import Count, ReduceFn
 
 _REDUCTIONS = {"last": "none", "sum": "add", "prod": "mul", "max": "max", "min": "min"}
@@ -13,8 +13,11 @@ def scatter(emit: Emitter, site: Site) -> str:
     (f,) = site.node.attributes
     assert isinstance(f, ReduceFn)
     tuples = emit.node("Unsqueeze", site.operand(1), emit.integers([1]))
-    operands = (site.operand(0), tuples, site.operand(2))
-    return emit.node("ScatterND", *operands, reduction=_REDUCTIONS[f.name])
+    dtype = site.node.type.dtype
+    work = kernel_type(dtype)
+    x, updates = (emit.cast(site.operand(at), dtype, work) for at in (0, 2))
+    result = emit.node("ScatterND", x, tuples, updates, reduction=_REDUCTIONS[f.name])
+    return emit.cast(result, work, dtype)
 
 
 def first_places(emit: Emitter, site: Site) -> str:
