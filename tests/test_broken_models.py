@@ -210,7 +210,6 @@ BROKEN: dict[str, tuple[Break, type[SaturaError], list[str]]] = {
     "too few numbers beside others": (
         numbers(float_data=[1] * 11, int64_data=[1] * 12), ModelError, ["'w'", "has 11"],
     ),
-    "negative extent": (declare("x", F32, [2, -3]), ModelError, ["input 'x'", "-3"]),
     "absurd extent": (declare("x", F32, [10**15, 3]), ModelError, ["elements"]),
     "absurd fill": (constant_of_shape([10**15]), ModelError, ["'fill'", "elements"]),
     "negative fill": (constant_of_shape([-4]), ModelError, ["'fill'", "negative"]),

@@ -15,7 +15,7 @@ from onnx import (
 )
 
 from satura.rewrite.errors import ModelError, ProgramError, UnsupportedError
-from satura.rewrite.onnx.opsets import defining, is_standard
+from satura.rewrite.onnx.opsets import defining
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.types import dtype_of, element_name
 from satura.rewrite.onnx.words import refuse_other_words
@@ -36,13 +36,12 @@ def opset_versions(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     """
     versions: dict[str, int] = {}
     for entry in imports:
-        domain = "" if is_standard(entry.domain) else entry.domain
         if not 0 <= entry.version <= LARGEST_VERSION:
             raise ModelError(f"{entry.version} is not a version of domain '{entry.domain}'")
-        if versions.setdefault(domain, entry.version) != entry.version:
+        if versions.setdefault(entry.domain, entry.version) != entry.version:
             raise ModelError(
-                f"versions {versions[domain]} and {entry.version} of domain '{domain}' are"
-                " imported: keep one"
+                f"versions {versions[entry.domain]} and {entry.version} of domain '{entry.domain}'"
+                " are imported: keep one"
             )
     newest = defs.onnx_opset_version()
     if "" in versions and not OLDEST_OPSET <= versions[""] <= newest:

@@ -18,6 +18,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.narrow import BITS, narrow_array_of
+from satura.rewrite.onnx.normal import normal
 from satura.rewrite.onnx.order import all_nodes, inner_graphs, label
 from satura.rewrite.onnx.outline import outline
 from satura.rewrite.onnx.types import dtype_of
@@ -75,7 +76,7 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart | StoredFile)
                 "the model has no opset import: give onnx.helper.make_model its opset_imports"
             )
         _refuse_odd_texts("the model", model)
-        return ModelApart(model, {})
+        return ModelApart(normal(model), {})
     folders: tuple[Path, ...] = ()
     source: StoredFile | bytes
     if isinstance(model, bytearray | memoryview):
@@ -118,6 +119,7 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart | StoredFile)
     if not proto.HasField("graph") or not proto.opset_import:
         raise ModelError(f"{name} is not an ONNX model: it has no graph or no opset import")
     _refuse_odd_texts(name, proto)
+    proto = normal(proto)
     outside = _outside(proto, folders)
     if found is not None:
         initializers = proto.graph.initializer

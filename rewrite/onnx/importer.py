@@ -40,7 +40,6 @@ from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.misfit import misfit
 from satura.rewrite.onnx.open_control_flow import open_results
-from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import in_order, label, short_label
 from satura.rewrite.onnx.origins import origins
 from satura.rewrite.onnx.types_of_steps import types_of_steps
@@ -194,7 +193,7 @@ class Importer:
     def _lower(
         self, node: NodeProto, scope: Scope, opsets: Mapping[str, int], depth: int
     ) -> Sequence[int]:
-        domain = "" if is_standard(node.domain) else node.domain
+        domain = node.domain
         operands = tuple(scope[name] if name else None for name in node.input)
         user_op = find(domain, node.op_type)
         if user_op is not None:

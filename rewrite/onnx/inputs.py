@@ -10,7 +10,7 @@ from onnx import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.files import ModelApart
-from satura.rewrite.onnx.types import dtype_of, type_proto
+from satura.rewrite.onnx.types import dtype_of, type_proto, unpacked
 from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import MOST_AXES, DType, TensorType
@@ -85,7 +85,7 @@ def _arithmetic(tree: ast.expr, names: set[str]) -> Dim:
 
 
 def _input_type(value: ValueInfoProto, taken: set[str]) -> TensorType:
-    kinds, type_ = _unpacked(value.type)
+    kinds, type_ = unpacked(value.type)
     if kinds[-1] != "tensor_type":
         raise UnsupportedError(
             f"input '{value.name}' is of kind {kinds[-1]}; only tensors are supported, and"
@@ -102,8 +102,6 @@ def _input_type(value: ValueInfoProto, taken: set[str]) -> TensorType:
     dims: list[Dim] = []
     for axis, dim in enumerate(tensor.shape.dim):
         if dim.WhichOneof("value") == "dim_value":
-            if dim.dim_value < 0:
-                raise ModelError(f"input '{value.name}': axis {axis} has extent {dim.dim_value}")
             dims.append(dim.dim_value)
         elif dim.dim_param:
             dims.append(_named_dim(dim.dim_param, taken))
@@ -113,15 +111,6 @@ def _input_type(value: ValueInfoProto, taken: set[str]) -> TensorType:
         return TensorType(dtype_of(tensor.elem_type), tuple(dims))
     except UnsupportedError as error:
         raise UnsupportedError(f"input '{value.name}': {error}") from None
-
-
-def _unpacked(type_: TypeProto) -> tuple[list[str], TypeProto]:
-    """What a type is, what that is of, and so on, and the innermost type."""
-    kinds = [type_.WhichOneof("value") or "unknown"]
-    while kinds[-1] in ("optional_type", "sequence_type"):
-        type_ = getattr(type_, kinds[-1]).elem_type
-        kinds.append(type_.WhichOneof("value") or "unknown")
-    return kinds, type_
 
 
 def _sequence_type(

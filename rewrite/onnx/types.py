@@ -59,6 +59,15 @@ def type_proto(type_: TensorType, labels: Mapping[Dim, str] = {}) -> TypeProto:
     return helper.make_tensor_type_proto(ELEMENT_CODES[type_.dtype], shape)
 
 
+def unpacked(type_: TypeProto) -> tuple[list[str], TypeProto]:
+    """What a type is, what that is of, and so on, and the innermost type."""
+    kinds = [type_.WhichOneof("value") or "unknown"]
+    while kinds[-1] in ("optional_type", "sequence_type"):
+        type_ = getattr(type_, kinds[-1]).elem_type
+        kinds.append(type_.WhichOneof("value") or "unknown")
+    return kinds, type_
+
+
 def shown_dim(dim: Dim) -> int | str:
     """An extent for ONNX: a number or a dim_param."""
     return dim if isinstance(dim, int) else dim_param(dim)
