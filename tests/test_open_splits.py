@@ -43,3 +43,24 @@ def test_affine_grids_are_those_of_onnxruntime(size: list[int], aligned: int) ->
     found = satura.compile(model).run({"x": x})["y"]
     assert found.shape == wanted.shape
     assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("aligned", [0, 1])
+@pytest.mark.parametrize("given", [True, False], ids=["given", "open"])
+def test_the_middle_of_an_affine_grid_is_0(aligned: int, given: bool) -> None:
+    """Where a nearest element is looked for, a bit more is another one."""
+    for width in (1, 3, 7, 11, 31, 47, 51):
+        grid = helper.make_node("AffineGrid", ["x", "size"], ["y"], align_corners=aligned)
+        size = [1, 1, width, width]
+        inputs: dict[str, Shape | Typed] = {"x": (1, 2, 3)}
+        arguments = {"x": np.array([[[1, 0, 0], [0, 1, 0]]], np.float32)}
+        nodes, constants = [grid], {"size": size}
+        if not given:
+            nodes, constants = [node("Shape", "image", "size"), grid], {}
+            inputs["image"] = (1, 1, "n", "n")
+            arguments["image"] = np.zeros(size, np.float32)
+        model = make_model(nodes, inputs, constants, opset=20)
+        exact = np.arange(1 - width, width, 2) / (width if not aligned else max(width - 1, 1))
+        found = satura.interpret(model, arguments)["y"][0, 0, :, 0]
+        wanted = exact.astype(np.float32) if width > 1 or not aligned else np.array([-1])
+        np.testing.assert_array_equal(found, wanted)

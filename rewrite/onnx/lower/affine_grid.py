@@ -38,16 +38,18 @@ def affine_grid(node: Context) -> int:
 
 
 def _coordinates(node: Context, axis: int, spatial: list[Dim]) -> Value:
-    """Where elements lie along an axis between -1 and 1, to broadcast with the grid."""
+    """Where elements lie along an axis between -1 and 1, to broadcast with the grid.
+
+    Each is a quotient of whole numbers, so that it is rounded once and the middle one is 0.
+    """
     build, theta, extent = node.build, node[0], spatial[axis]
     line: list[Dim] = [1] * (len(spatial) + 2)
     line[axis + 1] = extent
     place = Value(build, build.iota(line, axis + 1, build.dtype(theta)))
     size = Value(build, build.size_of([extent], place.index))
     if not node.integer("align_corners"):
-        step = 2 / size
-        return step / 2 + -1 + place * step
+        return (place * 2 + (1 - size)) / size
     last = size - 1
     if isinstance(extent, SymbolicDim) or extent == 1:  # a single element lies at -1
         last = last.binary("max", 1)
-    return place * (2 / last) + -1
+    return (place * 2 - last) / last
