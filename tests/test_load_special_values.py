@@ -24,7 +24,7 @@ from tests.onnx_models import (
     node,
     random_input,
 )
-from tests.onnxruntime_reference import assert_close
+from tests.onnxruntime_reference import assert_close, run
 
 F64 = TensorProto.DOUBLE
 FAR = floats([-0.0, 0.0, 1e-9, -1e-9, 5, -5, -16.5, -20, -30, -85, 19, 21, 90, 1e30, np.inf])
@@ -185,6 +185,25 @@ def test_integers_are_rounded_with_antialias(mode: str, coordinates: str) -> Non
     assert np.array_equal(satura.interpret(model, {"x": x})["y"], expected)
     if (mode, coordinates) != ("linear", "half_pixel"):  # where 84.5 becomes 85 in onnxruntime
         agrees_with_onnxruntime(model, {"x": x})
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "rounding"),
+    [("half_pixel", "round_prefer_floor"), ("align_corners", "floor"), ("asymmetric", "floor")],
+)
+def test_the_nearest_element_is_that_of_the_reference(coordinates: str, rounding: str) -> None:
+    """A scale of 1.3 is none that a float is: onnxruntime has others where places are on a border,
+    as docs/ops.md says."""
+    proto = node(
+        "Resize", "x - s", mode="nearest", nearest_mode=rounding,
+        coordinate_transformation_mode=coordinates,
+    )  # fmt: skip
+    model = make_model([proto], {"x": (49,)}, {"s": floats([1.3])}, 18)
+    x = np.arange(49, dtype=np.float32)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_array_equal(satura.interpret(model, {"x": x})["y"], expected)
+    if coordinates != "asymmetric":
+        assert not np.array_equal(run(model, {"x": x})[0], expected)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32], ids=lambda x: x.__name__)

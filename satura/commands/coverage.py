@@ -48,7 +48,10 @@ DIFFERENCES = {
     " float.",
     "Slice": "a backward slice that ends at 2^31 - 1 is empty. ONNX: `INT_MIN` means the end of a"
     " backward slice.",
-    "Resize": "`align_corners` and `tf_crop_and_resize` follow the onnx package's reference.",
+    "Resize": "`align_corners` and `tf_crop_and_resize` follow the onnx package's reference. So"
+    " does nearest, whatever the coordinates: by a scale that no float is, as 1.3 or a third,"
+    " places on an element, or in the middle of two (`half_pixel`), are rounded to the other side"
+    " by onnxruntime.",
     "Gather, GatherElements, GatherND": "an index outside is an error where a result has an element"
     " that it chooses. What no result depends on is not computed: what a Slice behind it leaves"
     " out, or all where only their Shape is read.",
