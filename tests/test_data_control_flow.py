@@ -490,3 +490,17 @@ def test_rows_of_steps_have_one_shape_however_the_steps_are_known(is_declared: b
         assert found["z"].shape == again["z"].shape == (steps, 5, 3)
         for name, array in found.items():
             np.testing.assert_array_equal(array, again[name])
+
+
+def test_a_body_that_data_choose_is_named_once() -> None:
+    inner = "g = Gone(x)"
+    for name in "abc":
+        inner = (
+            f"{'g' if name != 'c' else 'y'} = If(c) <then_branch = t{name} () => (float g) {{"
+            f" {inner} }}, else_branch = e{name} () => (float h) {{ h = Identity(x) }}>"
+        )
+    model = onnx.parser.parse_model(HEAD + f"g (bool c, float x) => (float y) {{ {inner} }}")
+    with pytest.raises((ModelError, UnsupportedError)) as raised:
+        satura.load(model)
+    said = str(raised.value)
+    assert said.count("in a body that runs only where") == 1 and "no op 'Gone'" in said, said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
 
@@ -43,3 +44,18 @@ def test_affine_grids_are_those_of_onnxruntime(size: list[int], aligned: int) ->
     found = satura.compile(model).run({"x": x})["y"]
     assert found.shape == wanted.shape
     assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("extent", [3, 7])
+def test_a_number_of_parts_that_does_not_fit_is_named_with_the_extent(extent: int) -> None:
+    """Four parts of two are more than seven; four of two and none are eight."""
+    outputs = tuple("abcde")
+
+    def of(extent: int) -> onnx.ModelProto:
+        nodes = [node("Split", "x", " ".join(outputs), num_outputs=5)]
+        return make_model(nodes, {"x": (extent,)}, opset=18, outputs=outputs)
+
+    with pytest.raises(ModelError, match=rf"num_outputs 5 does not fit extent {extent}: .* -1;"):
+        satura.load(of(extent))
+    assert len(run(of(8), {"x": np.ones(8, np.float32)})[4]) == 0
+    assert satura.compile(of(8)).run({"x": np.ones(8, np.float32)})["e"].shape == (0,)

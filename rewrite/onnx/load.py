@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 
 from onnx import ModelProto
 
@@ -34,7 +35,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.at_sizes import evaluate, substitute
 from satura.rewrite.types.dims import Dim, SymbolicDim, symbol, symbols_of
 from satura.rewrite.types.size_condition import SizeCondition, sizes_text
-from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 _USUAL_SIZE = 16
 _OTHER_SIZES = (64, 256, 1, 2, 3, 4, 6, 8, 12, 32)
@@ -305,8 +306,9 @@ class _Import:
                 raise
             except (ModelError, UnsupportedError):
                 pass
-        yours = advice("satura.compile(model, dims={'n': 6})", "--dim n=6")
-        refused.args = (f"{refused}; {_HOW_CHOSEN} {yours}",)
+        name = min(open_sizes(declared_inputs(apart.proto.graph).values()), default="n")
+        given = quote(f"{name}=6"), f"satura.compile(model, dims={{{name!r}: 6}})"
+        refused.args = (f"{refused}; {_HOW_CHOSEN} {advice(given[1], f'--dim {given[0]}')}",)
         raise refused from None
 
     def _with_equal_sizes(
