@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import sleep
 
 import pytest
 
-from satura.pipeline import stages, turns
+from satura.backend.jit.kernel import KernelSource
+from satura.backend.jit.machine_code import compile_all
+from satura.backend.jit.workers import Compilers, Result
+from satura.pipeline import stages
 from satura.pipeline.remembered import rewrite_once
 from satura.pipeline.stages import Searched
-from satura.pipeline.turns import lock_of, taking_turn
 from satura.rewrite.program.program import Program
+from satura.rewrite.system import turns
+from satura.rewrite.system.turns import lock_of, taking_turn
 from tests.test_remembered import scaled
 
 THREADS = 4
@@ -55,6 +59,31 @@ def test_threads_that_want_the_same_search_once(searched: list[Program]) -> None
     assert len({schedule for schedule, _ in found}) == 1
     assert sorted(is_remembered for _, is_remembered in found) == [False, True, True, True]
     assert not turns._turns.locks
+
+
+def test_threads_that_lack_the_same_kernels_compile_them_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = "def kernel(at, thread, threads):\n    store_int64(at, 0, {})\n"
+    sources = [KernelSource("turn", text.format(661_000 + number)) for number in range(2)]
+    compiled: list[KernelSource] = []
+    compile_them: Callable[..., Iterator[Result]] = Compilers.compiled
+
+    def slow(self: Compilers, missing: list[KernelSource]) -> Iterator[Result]:
+        compiled.extend(missing)
+        sleep(0.05)
+        return compile_them(self, missing)
+
+    monkeypatch.setattr(Compilers, "compiled", slow)
+    start = threading.Barrier(THREADS)
+
+    def addresses(_: int) -> list[int]:
+        start.wait()
+        return compile_all(sources)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(addresses, range(THREADS)))
+    assert compiled == sources and all(each == found[0] for each in found)
 
 
 def test_other_models_are_searched_meanwhile() -> None:

@@ -24,7 +24,6 @@ from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.report_text import parse_report, report_text
 from satura.pipeline.rewritten import Rewritten, cut_short, warn_if_cut_short, warn_if_struck
 from satura.pipeline.rule_sets import Rules, rule_set, rules_identity
-from satura.pipeline.turns import lock_of, taking_turn
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.cost import CostModel, given_or_default
@@ -33,6 +32,7 @@ from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Program
 from satura.rewrite.system.interrupts import import_whole
+from satura.rewrite.system.turns import lock_of, taking_turn
 from satura.rewrite.types.attributes import Attribute, HostCall
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import TensorType
