@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -504,3 +504,27 @@ def test_a_body_that_data_choose_is_named_once() -> None:
         satura.load(model)
     said = str(raised.value)
     assert said.count("in a body that runs only where") == 1 and "no op 'Gone'" in said, said
+
+
+@pytest.mark.parametrize("does", [satura.load, satura.compile, satura.optimize])
+@pytest.mark.parametrize(
+    ("inner", "message"),
+    [
+        ("p = If(c) <then_branch = t () => (float q) { q = Exp(x) }>", "else_branch is missing"),
+        ("i, p = Loop(, c, x)", "body is missing"),
+        (
+            "p, r = If(c) <then_branch = t () => (float q) { q = Exp(x) },"
+            " else_branch = e () => (float s, float u) { s = Exp(x) u = Exp(s) }>",
+            "then_branch has 1 results, not 2",
+        ),
+    ],
+)
+def test_nodes_in_bodies_have_their_bodies(
+    inner: str, message: str, does: Callable[[onnx.ModelProto], object]
+) -> None:
+    """Without them the onnx package raised what it likes once data chose the body around them."""
+    text = f"""g (bool c, float x) => (float y) {{ y = If(c) <
+        then_branch = v () => (float p) {{ {inner} }},
+        else_branch = w () => (float h) {{ h = Identity(x) }}> }}"""
+    with pytest.raises(ModelError, match=message):
+        does(onnx.parser.parse_model(HEAD + text))

@@ -27,6 +27,7 @@ from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.importer import Importer
 from satura.rewrite.onnx.inlined import inlined
+from satura.rewrite.onnx.inner_graphs import check_bodies
 from satura.rewrite.onnx.inputs import declared_inputs, stated_extents
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.upgrade import upgrade
@@ -267,6 +268,7 @@ class _Import:
     def _of(self, model: Source) -> tuple[Program, Importer]:
         try:
             found = model if isinstance(model, ModelApart) else read_apart(model)
+            check_bodies(found.proto)
             apart = upgrade(without_defaults(found, self.values))
             try:
                 return self._at_some_sizes(apart)
