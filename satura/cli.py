@@ -215,7 +215,8 @@ def optimize(
     """Rewrite MODEL and write the result as an ONNX file, for other runtimes: OUT may be MODEL.
 
     Nodes whose result sizes depend on data, such as NonZero, stay as they are in MODEL; the nodes
-    before and after them are rewritten.
+    before and after them are rewritten. With --json, `same` says whether OUT has the nodes of
+    MODEL, wired alike, and `cheaper` whether it has others, of a program that rules made cheaper.
     """
     from satura.commands.bench import needs_onnxruntime
     from satura.commands.compiling import compiling

@@ -147,11 +147,13 @@ def test_a_cost_model_that_raises_is_told_with_what_was_tried() -> None:
     program = build.program({"y": build.unary("relu", build.input("x", DType.F32, (3,)))})
     costs = {str(exits): Failing(exits) for exits in (True, False)}
     named = "model 'p', rules 'none', cost model '{}', limits 'default'"
-    with pytest.raises(CallError, match=r"^sys.exit\(3\) was called in " + named.format("True")):
+    with pytest.raises(CallError, match=r"^the cost model Failing called sys.exit\(3\)") as exited:
         list(trials({"p": program}, ("none",), costs=costs))
+    assert exited.value.__notes__ == ["in the trials of " + named.format("True")]
     with pytest.raises(ZeroDivisionError) as raised:
         list(trials({"p": program}, ("none",), costs={"False": costs["False"]}))
-    assert raised.value.__notes__ == ["in the trials of " + named.format("False")]
+    told = ["in the cost model Failing", "in the trials of " + named.format("False")]
+    assert raised.value.__notes__ == told
 
 
 def test_there_are_no_more_processes_than_cpus_or_graphs(monkeypatch: pytest.MonkeyPatch) -> None:

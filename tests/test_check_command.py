@@ -353,3 +353,13 @@ def test_a_file_without_rules_has_no_table(
     file = write(tmp_path / "alone.py", LONELY_OP)
     assert cli("check", file) == 0
     assert capsys.readouterr().out == f"{file}: no rules to check\n"
+
+
+def test_a_name_of_the_book_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path / "mine.py", GOOD.replace("undo", "compose_transposes"))
+    assert cli("check", file, "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["rules"]
+    assert "has a rule 'compose_transposes', too: rename yours" in found["hint"]
+    assert cli("check", write(tmp_path / "other.py", GOOD), "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["rules"]
+    assert not found["hint"]

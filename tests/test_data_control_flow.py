@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -490,3 +490,41 @@ def test_rows_of_steps_have_one_shape_however_the_steps_are_known(is_declared: b
         assert found["z"].shape == again["z"].shape == (steps, 5, 3)
         for name, array in found.items():
             np.testing.assert_array_equal(array, again[name])
+
+
+def test_a_body_that_data_choose_is_named_once() -> None:
+    inner = "g = Gone(x)"
+    for name in "abc":
+        inner = (
+            f"{'g' if name != 'c' else 'y'} = If(c) <then_branch = t{name} () => (float g) {{"
+            f" {inner} }}, else_branch = e{name} () => (float h) {{ h = Identity(x) }}>"
+        )
+    model = onnx.parser.parse_model(HEAD + f"g (bool c, float x) => (float y) {{ {inner} }}")
+    with pytest.raises((ModelError, UnsupportedError)) as raised:
+        satura.load(model)
+    said = str(raised.value)
+    assert said.count("in a body that runs only where") == 1 and "no op 'Gone'" in said, said
+
+
+@pytest.mark.parametrize("does", [satura.load, satura.compile, satura.optimize])
+@pytest.mark.parametrize(
+    ("inner", "message"),
+    [
+        ("p = If(c) <then_branch = t () => (float q) { q = Exp(x) }>", "else_branch is missing"),
+        ("i, p = Loop(, c, x)", "body is missing"),
+        (
+            "p, r = If(c) <then_branch = t () => (float q) { q = Exp(x) },"
+            " else_branch = e () => (float s, float u) { s = Exp(x) u = Exp(s) }>",
+            "then_branch has 1 results, not 2",
+        ),
+    ],
+)
+def test_nodes_in_bodies_have_their_bodies(
+    inner: str, message: str, does: Callable[[onnx.ModelProto], object]
+) -> None:
+    """Without them the onnx package raised what it likes once data chose the body around them."""
+    text = f"""g (bool c, float x) => (float y) {{ y = If(c) <
+        then_branch = v () => (float p) {{ {inner} }},
+        else_branch = w () => (float h) {{ h = Identity(x) }}> }}"""
+    with pytest.raises(ModelError, match=message):
+        does(onnx.parser.parse_model(HEAD + text))

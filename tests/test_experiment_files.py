@@ -208,3 +208,17 @@ def test_an_infinite_gap_is_null_in_json(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(experiment_module, "trials", lambda *given: iter([without]))
     shown = CliRunner().invoke(app, ["experiment", str(graph_file(tmp_path)), "--json"])
     assert shown.exit_code == 0 and json.loads(shown.stdout)[0]["gap"] is None
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has it")
+@pytest.mark.parametrize("option", ["--csv", "--plot"])
+def test_what_could_not_be_written_is_an_error(tmp_path: Path, option: str) -> None:
+    if option == "--plot":
+        pytest.importorskip("matplotlib")
+    (tmp_path / "full").symlink_to("/dev/full")  # a file beside it would stand here
+    graph = graph_file(tmp_path)
+    files = {*tmp_path.iterdir()}
+    refused = CliRunner().invoke(app, ["experiment", str(graph), option, str(tmp_path / "full")])
+    assert isinstance(refused.exception, FileError)
+    assert re.search("cannot write .*full': No space left", str(refused.exception))
+    assert {*tmp_path.iterdir()} == files

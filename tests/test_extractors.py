@@ -399,3 +399,14 @@ def test_large_circles_have_rows_for_pairs_that_read_each_other() -> None:
     assert found[-1] == frozenset(range(size))
     assert found[:-1] == [frozenset((cls, cls + 1)) for cls in range(size - 1)]
     assert exact(graph).cost == size
+
+
+def test_what_an_extractor_raises_names_it() -> None:
+    def mine(graph: ChoiceGraph) -> Result:
+        raise ValueError(f"{graph.size} classes")
+
+    made = Builder()
+    classes = unrewritten(made.program({"y": made.unary("exp", made.input("x", DType.F32, (3,)))}))
+    with pytest.raises(ValueError, match="classes") as raised:
+        extract(classes, method=mine)
+    assert raised.value.__notes__ == ["in the extractor 'mine'"]

@@ -258,6 +258,16 @@ def test_files_with_the_same_nodes_are_not_compared(
     assert found["nodes"]["same"] and found["timing"] is None and found["removed"] == {}
 
 
+def test_a_file_with_the_same_nodes_is_not_called_cheaper(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rules change the program of a Softmax, which is written as one again."""
+    onnx.save(make_model([node("Softmax")], {"x": ("n", 3)}), path := tmp_path / "model.onnx")
+    assert cli("optimize", path, tmp_path / "new.onnx", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["nodes"]["same"] and not found["cheaper"]
+
+
 def test_optimize_has_its_numbers_as_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,7 +81,9 @@ def test_helpers_import_nothing_from_the_current_folder(
     monkeypatch.setattr(sys, "path", ["", *sys.path])  # as in an interactive session
     waiting = deque(map(number, range(3)))
     results: SimpleQueue[workers.Result | None] = SimpleQueue()
-    with workers._started() as helper:
+    helper = workers._started()
+    assert helper is not None
+    with helper:
         workers._drive(helper, waiting, results)
     assert list(trap.glob("*.imported")) == []
     assert not waiting

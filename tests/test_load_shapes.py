@@ -12,7 +12,13 @@ import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 import satura
-from satura.rewrite.errors import CallError, HostFallbackWarning, ModelError, UnsupportedError
+from satura.rewrite.errors import (
+    CallError,
+    HostFallbackWarning,
+    ModelError,
+    UnsupportedError,
+    on_command_line,
+)
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
 from tests.onnx_models import (
@@ -433,10 +439,12 @@ def test_sizes_that_never_fit_are_asked_for() -> None:
         node("MatMul", "top many", "y"),
     ]  # fmt: skip
     constants: dict[str, object] = {"two": [2], "many": np.zeros((77, 2), np.float32)}
-    model = make_model(nodes, {"x": ("n",)}, constants, 18)
+    model = make_model(nodes, {"x": ("a size",)}, constants, 18)
     with pytest.raises(
-        ModelError, match=r"name yours, as in satura.compile\(model, dims=\{'n': 6\}\)$"
+        ModelError, match=r"name yours, as in satura.compile\(model, dims=\{'a size': 6\}\)$"
     ):
+        load(model)
+    with on_command_line(), pytest.raises(ModelError, match=r"--dim 'a size=6'$"):
         load(model)
 
 

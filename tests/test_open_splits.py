@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
 
@@ -64,3 +65,18 @@ def test_the_middle_of_an_affine_grid_is_0(aligned: int, given: bool) -> None:
         found = satura.interpret(model, arguments)["y"][0, 0, :, 0]
         wanted = exact.astype(np.float32) if width > 1 or not aligned else np.array([-1])
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("extent", [3, 7])
+def test_a_number_of_parts_that_does_not_fit_is_named_with_the_extent(extent: int) -> None:
+    """Four parts of two are more than seven; four of two and none are eight."""
+    outputs = tuple("abcde")
+
+    def of(extent: int) -> onnx.ModelProto:
+        nodes = [node("Split", "x", " ".join(outputs), num_outputs=5)]
+        return make_model(nodes, {"x": (extent,)}, opset=18, outputs=outputs)
+
+    with pytest.raises(ModelError, match=rf"num_outputs 5 does not fit extent {extent}: .* -1;"):
+        satura.load(of(extent))
+    assert len(run(of(8), {"x": np.ones(8, np.float32)})[4]) == 0
+    assert satura.compile(of(8)).run({"x": np.ones(8, np.float32)})["e"].shape == (0,)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import onnx
 import pytest
@@ -9,7 +11,7 @@ import pytest
 import satura
 from satura.api import rewritten
 from satura.backend.plan.records import kernel_records
-from satura.errors import UnsupportedError
+from satura.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.ops.cells import Cell
@@ -122,3 +124,25 @@ def test_numbers_have_the_defaults_of_onnxruntime(function: str) -> None:
     model, x = recurrent_model(function, **given), {"x": random_input(1, 1, 3, seed=2)}
     (wanted,) = run(model, x)
     assert_close(interpret(load(model), x)["y"], wanted, 1e-5)
+
+
+WEIGHTS = {"LSTM": 8, "GRU": 6, "RNN": 2}
+
+
+@pytest.mark.parametrize("op", WEIGHTS)
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"hidden_size": 2**40}, f"'hidden_size' is {2**40}, the weights have 2"),
+        ({"hidden_size": -2}, "'hidden_size' is -2, the weights have 2"),
+        ({"direction": "bidirectional"}, "'bidirectional', the weights have 1"),
+    ],
+)
+def test_attributes_fit_the_weights(
+    op: str, attributes: dict[str, int | str], message: str
+) -> None:
+    rows = WEIGHTS[op]
+    types = {"x": (3, 1, 4), "w": (1, rows, 4), "r": (1, rows, 2)}
+    nodes = [node(op, "x w r", "y", **({"hidden_size": 2} | attributes))]
+    with pytest.raises(ModelError, match=rf"\({op}\).*attribute .*{re.escape(message)}"):
+        load(make_model(nodes, types))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import TypeAlias
 
@@ -23,7 +24,7 @@ from satura.rewrite.program.parse import parse
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
-from tests.command_line import runs
+from tests.command_line import cli, runs
 from tests.onnx_models import make_model, node, random_input
 from tests.tiers import deep_but
 
@@ -292,3 +293,10 @@ def test_what_takes_long_says_where_it_is_without_a_terminal(
             for name, share in (("one", 0.1), ("one", 0.2), ("two", 0.3)):
                 phase(name, share)
         assert capsys.readouterr().err.splitlines() == lines
+
+
+def test_a_model_is_a_regular_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for command in (["run"], ["stats"]):
+        assert cli(*command, tmp_path / "pipe") == 2
+        assert "pipe is not a regular file: save the model in one" in capsys.readouterr().err

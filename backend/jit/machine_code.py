@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource
 from satura.backend.jit.loading import loader
+from satura.rewrite.system.turns import lock_of, taking_turn
 
 Progress = Callable[[int, int], None]
 
@@ -32,18 +33,23 @@ def kernel_address(source: KernelSource) -> int:
 def compile_all(sources: Sequence[KernelSource], progress: Progress | None = None) -> list[int]:
     """The addresses of distinct kernels, in order; `progress(done, all)` tells how many are ready.
 
-    What is in no cache is compiled, by several processes where that pays.
+    What is in no cache is compiled, by several processes where that pays. Of threads that lack the
+    same kernels one does it, and the others wait for them.
     """
     known = loader().known
-    missing = [source for source in sources if known(source.symbol) is None]
+
+    def lacking() -> list[KernelSource]:
+        return [source for source in sources if known(source.symbol) is None]
 
     def report(left: int) -> None:
         if progress is not None:
             progress(len(sources) - left, len(sources))
 
-    if missing:
-        loader().load(_gathered(missing, lambda symbol: known(symbol) is not None, report))
-    else:
+    if missing := lacking():
+        with lock_of(" ".join(source.symbol for source in missing)), taking_turn():
+            missing = lacking()
+            loader().load(_gathered(missing, lambda symbol: known(symbol) is not None, report))
+    if not missing:
         report(0)
     addresses = (known(source.symbol) for source in sources)
     return [address for address in addresses if address is not None]

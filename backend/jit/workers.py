@@ -14,12 +14,13 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import partial
 from queue import SimpleQueue
-from threading import Thread
 
 from satura.backend.cores import usable_threads
 from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource, microkernels_of
 from satura.rewrite.system.interrupts import to_the_end
+from satura.rewrite.system.threads import started
 
 _KERNELS_PER_HELPER = 4  # a helper first spends the time of about two on its imports
 # A helper imports from where this process does, but for the current folder, which `-c` and
@@ -55,12 +56,17 @@ class Compilers:
         results: SimpleQueue[Result | None] = SimpleQueue()
         is_here = "llvmlite.binding" in sys.modules
         count = _helpers_for(len(sources), is_here)
-        while len(self._helpers) < count:
-            self._helpers.append(_started())
-        helpers = self._helpers[:count]
-        for helper in helpers:
-            Thread(target=_drive, args=(helper, waiting, results), daemon=True).start()
-        busy = len(helpers)
+        busy = 0
+        while busy < count:  # or as many as the system has processes and threads for
+            if busy == len(self._helpers):
+                helper = _started()
+                if helper is None:
+                    break
+                self._helpers.append(helper)
+            drive = partial(_drive, self._helpers[busy], waiting, results)
+            if started(drive, "satura-compiler", daemon=True) is None:
+                break
+            busy += 1
         try:
             while is_here and (source := _take(waiting)) is not None:
                 yield source, compiled_here(source)
@@ -70,7 +76,7 @@ class Compilers:
                     busy -= 1
                 else:
                     yield result
-            while (source := _take(waiting)) is not None:  # a helper that failed has put it back
+            while (source := _take(waiting)) is not None:  # nobody took it, or a helper put it back
                 yield source, compiled_here(source)
         finally:
             waiting.clear()  # nobody asks for the rest after an interrupt
@@ -119,11 +125,15 @@ def serve() -> None:
         answers.flush()
 
 
-def _started() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-c", _COMMAND, *filter(None, sys.path)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+def _started() -> subprocess.Popen[bytes] | None:
+    """A new helper; None where the system has no process, memory or file number for it."""
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-c", _COMMAND, *filter(None, sys.path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, MemoryError):
+        return None
 
 
 def _drive(

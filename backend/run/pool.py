@@ -22,9 +22,10 @@ import os
 import threading
 from collections.abc import Callable
 from enum import IntEnum
-from functools import cache
+from functools import cache, partial
 
 from satura.backend.jit.machine_code import KernelSource, kernel_address, kernel_function
+from satura.rewrite.system.threads import started
 
 _SPINS = 2000
 _WORDS_PER_LINE = 8
@@ -205,11 +206,12 @@ class Pool:
         return ctypes.c_void_p(self._address + 8 * word)
 
     def _grow(self, workers: int) -> None:
+        """Starts what lacks. Where the system refuses a thread, others do its work."""
         for number in range(1, workers + 1):
-            if number not in self._workers:
-                threading.Thread(
-                    target=self._work, args=(number,), name=f"satura-{number}", daemon=True
-                ).start()
+            if number in self._workers:
+                continue
+            if started(partial(self._work, number), f"satura-{number}", daemon=True) is None:
+                break
 
     def _work(self, number: int) -> None:
         """A worker's life. Of two with one number, as an interrupt makes them, the second ends."""

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import Self, SupportsFloat
 
 from satura.rewrite.errors import CallError, brief
+from satura.rewrite.extract.asked import asked
 from satura.rewrite.extract.checked import DEAREST
 from satura.rewrite.extract.features import MEMORY, RATES, Amount, Features, copy_features
 
@@ -213,6 +214,17 @@ def given_or_default(model: CostModel | None) -> CostModel:
     raise CallError(f"a cost model is a name or an object of CostModel's kind, not {brief(model)}")
 
 
+def asked_seconds(
+    model: CostModel, function: Callable[..., float], *arguments: object, what: Callable[[], str]
+) -> float:
+    """What a `function` of a cost model says of a dispatch, as a float; `what` names the dispatch.
+
+    Raises CallError for what is not a number that can be added up; what it raises names it.
+    """
+    seconds = asked(f"the cost model {type(model).__name__}", function, *arguments)
+    return checked_seconds(model, seconds, what)
+
+
 def checked_seconds(model: CostModel, seconds: object, what: Callable[[], str]) -> float:
     """What a cost model says of a dispatch, as a float; `what` names the dispatch.
 
@@ -236,5 +248,5 @@ def checked_seconds(model: CostModel, seconds: object, what: Callable[[], str]) 
 
 def copy_seconds(model: CostModel, dtype: str, size: float) -> float:
     """How long it takes to copy a tensor of so many bytes, as a dispatch."""
-    seconds = model.seconds(copy_features(dtype, size))
-    return checked_seconds(model, seconds, lambda: f"a copy of {size:g} bytes")
+    features = copy_features(dtype, size)
+    return asked_seconds(model, model.seconds, features, what=lambda: f"a copy of {size:g} bytes")

@@ -8,6 +8,7 @@ from typing import Literal
 
 from satura.rewrite.egraph.classes import EClasses, of_each
 from satura.rewrite.errors import CallError, ProgramError, brief
+from satura.rewrite.extract.asked import asked
 from satura.rewrite.extract.assemble import Assembly, assemble
 from satura.rewrite.extract.candidates import (
     MAX_ROUNDS,
@@ -59,7 +60,11 @@ def extract(
         raise CallError(f"there is no method {brief(method)}; choose from {list(EXTRACTORS)}")
     found = choices(classes, model)
     graph = found.graph
-    result = extractor(graph) if extractor else local_search(graph, found.start, found.picks)
+    if extractor is None:
+        result = local_search(graph, found.start, found.picks)
+    else:
+        name = method if isinstance(method, str) else getattr(extractor, "__name__", extractor)
+        result = asked(f"the extractor {name!r}", extractor, graph)
     return schedule(found, result)
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.amounts import NOTHING
-from satura.rewrite.extract.cost import CostModel, checked_seconds, copy_seconds
+from satura.rewrite.extract.cost import CostModel, asked_seconds, checked_seconds, copy_seconds
 from satura.rewrite.extract.features import (
     INNERMOST,
     NEAR_BYTES,
@@ -72,11 +73,11 @@ class Fragment:
         """Cost of running this fragment as a dispatch that stores its class."""
         if self.form is Fused.PLACEMENT:
             return model.constant + sum(copy_seconds(model, "", each) for each in self.copied)
-        return self._settled(model.seconds(self.features(classes)), model)
+        seconds = asked_seconds(model, model.seconds, self.features(classes), what=self._described)
+        return self._settled(seconds, model)
 
     def _settled(self, seconds: float, model: CostModel) -> float:
         """What a dispatch costs beside equal ones, which takes so many seconds."""
-        seconds = checked_seconds(model, seconds, self._described)
         # Of two equal dispatches the one that stores an earlier tensor can serve more readers; and
         # one that computes is better than one that copies.
         return seconds + model.constant * (len(self.work) + 10 * (self.form is _VIEW))
@@ -85,19 +86,20 @@ class Fragment:
         """Its cost as a dispatch; that of its reads and its work, one after the other, in a
         fragment that goes on; and that of its work alone."""
         done, near, far, constants, units = self._inside(classes)
-        work, read = model.working(done), model.moving(near, far, constants)
         if type(model) is CostModel and self.form is not Fused.HOST:
+            work, read = model.working(done), model.moving(near, far, constants)
             # What `seconds` says, without adding up the work again.
             size = classes.bytes[self.cls]
             stored = size if size < NEAR_BYTES else NEAR_BYTES
             both = work + model.rates["scattered"] * size if self._is_scattered else work
             memory = model.moving(near + stored, far + (size - stored), constants)
             seconds = model.together(both, memory, units)
-        else:
-            seconds = model.seconds(self.features(classes))
-            # Each of them may be a user's.
-            work = checked_seconds(model, work, self._described)
-            read = checked_seconds(model, read, self._described)
+            seconds = checked_seconds(model, seconds, self._described)
+        else:  # each of them may be a user's
+            ask = partial(asked_seconds, model, what=self._described)
+            seconds = ask(model.seconds, self.features(classes))
+            work = ask(model.working, done)
+            read = ask(model.moving, near, far, constants)
         inlined = read + work + len(self.work) * model.constant
         return self._settled(seconds, model), inlined, work
 

@@ -21,6 +21,7 @@ Body = Callable[[GraphProto, Sequence[int]], Sequence[int]]
 """Lowers a graph on operands; what its outputs are."""
 
 MOST_STEPS = 256  # each of them is a copy of the body, which the search has to go through
+_WHERE = "in a body that runs only where data say so"
 _MOST_NODES = 128  # of all steps together, where Python may take them
 
 
@@ -81,10 +82,12 @@ def _maybe(node: Context, condition: int) -> Iterator[None]:
         with build.only_where(condition):
             yield
     except ModelError as error:
-        shown = f"in a body that runs only where data say so: {error}"
+        shown = str(error)
+        if _WHERE not in shown:  # or a body inside says it
+            shown = f"{label(node.proto)}: {_WHERE}: {error}"
         stays = may_run_outside or build.for_all_sizes  # in a saved model nodes may stay, too
         kind = UnknownValue if stays else ModelError
-        raise kind(f"{label(node.proto)}: {shown}") from error
+        raise kind(shown) from error
     needed = build.excuse(before)
     for each in needed if may_run_outside else ():
         is_far = node.values.asks and each.is_of_extent and each.left not in (0, 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 
 from onnx import ModelProto
 
@@ -26,6 +27,7 @@ from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.importer import Importer
 from satura.rewrite.onnx.inlined import inlined
+from satura.rewrite.onnx.inner_graphs import check_bodies
 from satura.rewrite.onnx.inputs import declared_inputs, stated_extents
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.upgrade import upgrade
@@ -34,7 +36,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.at_sizes import evaluate, substitute
 from satura.rewrite.types.dims import Dim, SymbolicDim, symbol, symbols_of
 from satura.rewrite.types.size_condition import SizeCondition, sizes_text
-from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 _USUAL_SIZE = 16
 _OTHER_SIZES = (64, 256, 1, 2, 3, 4, 6, 8, 12, 32)
@@ -266,6 +268,7 @@ class _Import:
     def _of(self, model: Source) -> tuple[Program, Importer]:
         try:
             found = model if isinstance(model, ModelApart) else read_apart(model)
+            check_bodies(found.proto)
             apart = upgrade(without_defaults(found, self.values))
             try:
                 return self._at_some_sizes(apart)
@@ -305,8 +308,9 @@ class _Import:
                 raise
             except (ModelError, UnsupportedError):
                 pass
-        yours = advice("satura.compile(model, dims={'n': 6})", "--dim n=6")
-        refused.args = (f"{refused}; {_HOW_CHOSEN} {yours}",)
+        name = min(open_sizes(declared_inputs(apart.proto.graph).values()), default="n")
+        given = quote(f"{name}=6"), f"satura.compile(model, dims={{{name!r}: 6}})"
+        refused.args = (f"{refused}; {_HOW_CHOSEN} {advice(given[1], f'--dim {given[0]}')}",)
         raise refused from None
 
     def _with_equal_sizes(

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from threading import RLock, Thread, current_thread, main_thread
+from threading import RLock, current_thread, main_thread
 from types import ModuleType
 from typing import TypeVar
 
 from satura.rewrite.system.garbage import without_collections
+from satura.rewrite.system.threads import started
 
 T = TypeVar("T")
 
@@ -30,7 +31,8 @@ def to_the_end(function: Callable[[], T]) -> T:
 
     Half an import of a large package would break the next one, and locks of LLVM stay locked where
     an interrupt comes right after they are taken. Python interrupts the main thread alone, so the
-    work is done in another one. One function is at work at a time.
+    work is done in another one; where the system refuses that, in the caller's, which an interrupt
+    stops. One function is at work at a time.
     """
     if current_thread() is not main_thread():
         with _working:
@@ -45,8 +47,10 @@ def to_the_end(function: Callable[[], T]) -> T:
         except BaseException as error:
             errors.append(error)
 
-    thread = Thread(target=work, name="satura-work")
-    thread.start()
+    thread = started(work, "satura-work", daemon=False)
+    if thread is None:
+        with _working:
+            return function()
     thread.join()
     if errors:
         raise errors[0]

@@ -83,7 +83,7 @@ def check_rules(
         with progress("check") as phase:
             for number, (source, name, place) in enumerate(numbered):
                 phase(name, number / len(numbered))
-                report = _report(source, name, place, seed, deep, limit)
+                report = _with_name_of_book(_report(source, name, place, seed, deep, limit))
                 found[source.name].append(report)
                 yield report
 
@@ -181,6 +181,20 @@ def _report(
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
     return RuleReport(name, place, "failed", reason=reason)
+
+
+def _with_name_of_book(report: RuleReport) -> RuleReport:
+    """The report, with a hint where another rule of the book has the rule's name."""
+    from satura.rules import DEFAULT
+
+    if report.rule not in DEFAULT or _file(report.place) == DEFAULT[report.rule].file.resolve():
+        return report
+    hint = f"the rule book has a rule '{report.rule}', too: rename yours, or --with refuses it"
+    return replace(report, hint="; ".join(filter(None, (report.hint, hint))))
+
+
+def _file(place: str) -> Path:
+    return Path(place.rpartition(":")[0]).resolve()
 
 
 def _print_reports(title: str, reports: Sequence[RuleReport]) -> None:

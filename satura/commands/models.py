@@ -31,6 +31,8 @@ def refuse_missing(*names: str, kinds: str = _MODEL) -> None:
     """Raise CallError for a name that is neither a file nor a light model."""
     for name in names:
         if not is_there(name):
+            if Path(name).exists() and not Path(name).is_dir():
+                raise CallError(f"{name} is not a regular file: save the model in one")
             from satura.light import NAMES
 
             shown = name if name.strip() else repr(name)

@@ -53,8 +53,9 @@ def optimize(
         shown = {"text": str(made)} if text else {}
         times = None if measures is None else measures.as_json()
         print_json(
-            {"file": str(output), **change.as_json(), "cheaper": found.is_cheaper, **kinds,
-             "timing": times, **shown}
+            {"file": str(output), **change.as_json(),
+             "cheaper": found.is_cheaper and not change.is_wired_alike, **kinds, "timing": times,
+             **shown}
         )  # fmt: skip
         return
     if text:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from math import floor, isfinite, log10
 
 from rich.console import Console
@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from satura.commands.failures import stdout
+from satura.rewrite.system.threads import started
 
 _UNFOLDED = 10_000  # columns
 PHASES = {
@@ -112,11 +113,13 @@ def counted(count: int, what: str, many: str = "") -> str:
 def progress(what: str, is_long: bool = False) -> Iterator[Callable[[str, float], None]]:
     """A line on stderr that names the phase in progress.
 
-    Where stderr is not a terminal, what `is_long` prints a line for each phase; all else is silent.
+    Where stderr is not a terminal, what `is_long` prints a line for each phase; all else is silent,
+    as where the system refuses the thread that moves the line.
     """
     console = Console(stderr=True, highlight=False, markup=False)
     told = {""} if is_long and not console.is_terminal else None
-    with console.status(what) as status:
+    is_live = console.is_terminal and started(lambda: None, "satura-line", daemon=True) is not None
+    with console.status(what) if is_live else nullcontext() as status:
 
         def show(phase: str, fraction: float) -> None:
             share = f" ({fraction:.0%})" if fraction else ""
@@ -124,6 +127,7 @@ def progress(what: str, is_long: bool = False) -> Iterator[Callable[[str, float]
                 told.add(phase)
                 sys.stderr.write(f"{what}: {PHASES.get(phase, phase)}\n")
                 sys.stderr.flush()
-            status.update(f"{what}: {PHASES.get(phase, phase)}{share}")
+            if status is not None:
+                status.update(f"{what}: {PHASES.get(phase, phase)}{share}")
 
         yield show

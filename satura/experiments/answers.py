@@ -10,6 +10,7 @@ from time import process_time
 from typing import SupportsFloat
 
 from satura.rewrite.errors import CallError, brief
+from satura.rewrite.extract.asked import asked
 from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Extractor, Result
 from satura.rewrite.extract.exact import relax
 from satura.rewrite.program.arguments import as_number
@@ -33,7 +34,7 @@ def answers(extractors: Mapping[str, Extractor], graph: ChoiceGraph) -> list[Ans
     found = []
     for name, choose in extractors.items():
         before = process_time()
-        result = _asked(name, choose, graph)
+        result = asked(f"the extractor {name!r}", choose, graph)
         seconds = process_time() - before
         found.append(Answer(name, judged(name, result, graph), seconds))
     least = min([relaxed.cost, *(each.result.cost for each in found)])
@@ -45,17 +46,6 @@ def answers(extractors: Mapping[str, Extractor], graph: ChoiceGraph) -> list[Ans
             )
     bound = min(least, max([relaxed.bound, *(each.result.bound for each in found)]))
     return [replace(each, result=replace(each.result, bound=bound)) for each in found]
-
-
-def _asked(name: str, choose: Extractor, graph: ChoiceGraph) -> object:
-    """What an extractor gives. What it raises names it: CallError where that is SystemExit."""
-    try:
-        return choose(graph)
-    except SystemExit as error:
-        raise CallError(f"the extractor {name!r} called sys.exit({error.code!r})") from error
-    except Exception as error:
-        error.add_note(f"in the extractor {name!r}")
-        raise
 
 
 def judged(name: str, result: object, graph: ChoiceGraph) -> Result:

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from threading import Thread
 from typing import TypeVar, cast
 
 from satura.pipeline.rule_file import load_rules
 from satura.pipeline.rule_sets import Rules, is_of_the_book, rule_set
 from satura.rewrite.errors import CallError, SaturaError
 from satura.rewrite.language.dsl import RuleSet
+from satura.rewrite.system.threads import started
 
 Made = TypeVar("Made")
 Work = tuple[str, Callable[[], Made]]
@@ -51,10 +51,18 @@ def beside(work: Sequence[Work[Made]], jobs: int) -> Iterator[Made]:
     workers: set[BaseProcess] = set()
     count = max(1, min(jobs, len(work)))
     pool = ProcessPoolExecutor(count, fork, _end_with_parent)
+    others = set(multiprocessing.active_children())
+    is_started = False
     try:
-        others = set(multiprocessing.active_children())
-        made = pool.map(_done, range(len(work)))
-        workers = set(multiprocessing.active_children()) - others
+        try:
+            made = pool.map(_done, range(len(work)))
+            is_started = True
+        except (OSError, RuntimeError) as error:
+            raise SaturaError(
+                f"trials cannot run beside each other: {error}: take one job"
+            ) from None
+        finally:
+            workers = set(multiprocessing.active_children()) - others
         yield from cast("Iterator[Made]", made)
     except BrokenProcessPool:
         begun = [name for (name, _), at_work in zip(work, _is_begun, strict=True) if at_work]
@@ -66,7 +74,7 @@ def beside(work: Sequence[Work[Made]], jobs: int) -> Iterator[Made]:
         _work_beside = ()
         for worker in workers:
             worker.kill()
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=is_started, cancel_futures=True)
 
 
 def _end_with_parent() -> None:
@@ -81,7 +89,8 @@ def _end_with_parent() -> None:
         parent.join()
         os._exit(1)
 
-    Thread(target=wait, daemon=True).start()
+    if started(wait, "satura-parent", daemon=True) is None:
+        os._exit(1)
 
 
 def _done(number: int) -> object:

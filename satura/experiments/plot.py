@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from satura.experiments.sweep import Trial
 from satura.rewrite.errors import CallError, file_errors
 from satura.rewrite.program.arguments import as_path
+from satura.rewrite.system.files import output_file
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis
@@ -23,7 +24,7 @@ def check_plot(path: str | Path) -> None:
         from matplotlib.backend_bases import FigureCanvasBase
     except ImportError:
         raise CallError("plots need matplotlib: pip install 'satura[plot]'") from None
-    ending = as_path(path).suffix.removeprefix(".").lower()
+    ending = ending_of(path)
     known = sorted(FigureCanvasBase.get_supported_filetypes())
     if ending and ending not in known:
         raise CallError(
@@ -33,7 +34,7 @@ def check_plot(path: str | Path) -> None:
 
 
 def plot_trials(path: str | Path, found: Sequence[Trial]) -> None:
-    """Write an image of the kind that the path's ending names.
+    """Write an image of the kind that the path's ending names, a PNG where it has none.
 
     Costs are shares of the least that any trial of the model found. Colours tell extractors apart,
     with rules, cost models and limits where there are several; shapes tell models apart. Raises
@@ -88,12 +89,17 @@ def plot_trials(path: str | Path, found: Sequence[Trial]) -> None:
         loc="outside right upper",
     )
     try:
-        with file_errors("write", path):
-            figure.savefig(as_path(path))
+        with file_errors("write", path), output_file(as_path(path)) as file:
+            figure.savefig(file, format=ending_of(path) or "png")
     except ValueError as error:
         raise CallError(f"{path} cannot be written: {error}") from None
     finally:
         pyplot.close(figure)
+
+
+def ending_of(path: str | Path) -> str:
+    """What a path's name ends in, in small letters, without the dot."""
+    return as_path(path).suffix.removeprefix(".").lower()
 
 
 def series(found: Sequence[Trial]) -> dict[str, list[Trial]]:

@@ -32,6 +32,7 @@ from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Program
 from satura.rewrite.system.interrupts import import_whole
+from satura.rewrite.system.turns import lock_of, taking_turn
 from satura.rewrite.types.attributes import Attribute, HostCall
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import TensorType
@@ -58,17 +59,26 @@ def rewrite_once(
 
     `cost` gives the cost model for a program; without it a fixed one counts. What must be a number,
     and only sizes decide, is that at the `usual` ones. What is remembered and refused is searched
-    anew. Raises Asked where the values of inputs decide shapes.
+    anew; where another thread searches for the same, this one waits for its result.
+    Raises Asked where the values of inputs decide shapes.
     """
     identity = rules_identity(rules)
     phases = Phases(progress)
     with phases.phase("load"):
         program = load(model, asks=True, usual=usual)
-    costs = None if cost is None else cost(program)
+        costs = None if cost is None else cost(program)
+        key = None if identity is None else result_key(program, identity, limits, costs)
+    with lock_of(key), taking_turn():
+        return _recalled_or_searched(
+            key, program, rules, limits, phases, strict, costs, refusals, usual
+        )
+
+
+def _recalled_or_searched(
+    key: str | None, program: Program, rules: Rules, limits: Limits | None, phases: Phases,
+    strict: bool, costs: CostModel | None, refusals: Refusals | None, usual: Mapping[str, int],
+) -> Rewritten:  # fmt: skip
     with phases.phase("recall"):
-        key = None
-        if identity is not None:
-            key = result_key(program, identity, limits, costs)
         found = None if key is None else recall(key, program)
     if found is not None and not (refusals and refusals(found[0])):
         warn_if_cut_short(cut_short(found[1], limits))

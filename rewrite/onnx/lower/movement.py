@@ -231,7 +231,13 @@ def _equal_parts(node: Context, extent: Dim, count: int) -> tuple[Dim, ...]:
             raise node.wrong(f"extent {extent} does not split into {count} equal parts")
         node.build.need_equal(extent // count * count, extent)
     part = (extent + (count - 1)) // count
-    return (*(part,) * (count - 1), extent - part * (count - 1))
+    last = extent - part * (count - 1)
+    if isinstance(last, int) and last < 0:
+        raise node.wrong(
+            f"num_outputs {count} does not fit extent {extent}: after parts of {part} the last has"
+            f" {last}; give sizes as input 'split'"
+        )
+    return (*(part,) * (count - 1), last)
 
 
 @lowering("Slice")

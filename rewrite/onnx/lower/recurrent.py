@@ -16,6 +16,9 @@ VARIANTS = {"LSTM": "input_forget", "GRU": "linear_before_reset", "RNN": ""}
 """What is set for the variant of a cell: of LSTM input and forget gate are coupled, of GRU it is
 reset after the linear map."""
 
+DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+"""For each side whether it runs from the last step."""
+
 
 @lowering(*VARIANTS)
 @computed_wide
@@ -29,8 +32,7 @@ def recurrent(node: Context) -> Sequence[int]:
     steps = build.shape(x)[0]
     (sides,) = node.static(build.shape(node[2])[:1], "the number of directions")
     functions = _activations(node, kind, sides)
-    direction = node.text("direction", "forward")
-    backward = (direction == "reverse", True)[:sides]
+    backward = _backward(node, sides)
     clip = node.number("clip") if node.has("clip") else inf
     if not clip > 0:
         raise node.wrong(f"attribute 'clip' must be above 0, not {clip}")
@@ -98,9 +100,19 @@ def _sides(node: Context, cell: Cell, x: int, side: int) -> int:
     return build.recurrence(inputs, weights, first, held, ends, cell)
 
 
+def _backward(node: Context, sides: int) -> tuple[bool, ...]:
+    """For each side whether it runs from the last step. The weights have as many as it says."""
+    said = node.text("direction", "forward")
+    if len(DIRECTIONS[said]) != sides:
+        raise node.wrong(f"attribute 'direction' is '{said}', the weights have {sides}")
+    return DIRECTIONS[said]
+
+
 def _hidden(node: Context) -> Dim:
     """How many elements a state has: an open extent is what the node says, or at some sizes."""
     extent, said = node.build.shape(node[2])[2], node.integer("hidden_size")
+    if said and (extent != said if isinstance(extent, int) else said < 0):
+        raise node.wrong(f"attribute 'hidden_size' is {said}, the weights have {extent}")
     if isinstance(extent, int) or said > 0:
         return extent if isinstance(extent, int) else said
     return node.fixed_dim(extent, "the number of hidden elements")
