@@ -145,6 +145,28 @@ def test_a_saturation_that_fails_leaves_nothing_behind() -> None:
         assert everything(PROGRAMS[1], rules) == expected
 
 
+def test_an_engine_of_a_saturation_that_fails_is_freed_by_its_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The error holds on to all that was there, and may be dropped anywhere."""
+    unraisable: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    errors: list[RuleError] = []
+
+    def fail() -> None:
+        try:
+            saturate(three_axes(), RuleSet(failing))
+        except RuleError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+    assert "too many axes" in str(errors.pop())
+    gc.collect()
+    assert unraisable == []
+
+
 def test_a_saturation_inside_another_has_an_engine_of_its_own() -> None:
     rules = RuleSet(nested)
     expected = in_new_engine(three_axes(), rules)

@@ -79,12 +79,15 @@ def prepared_engine(
     key = (tuple(map(id, directions)), tuple(apart), drops)
     engine = _kept.pop(key, None) if keeps else None
     engine = engine or _declare(directions, apart, drops)
-    with engine.egraph.scratch():
-        yield engine
-        rows = sum(engine.egraph.sizes().values()) if keeps else 0
-    if keeps and rows > _MOST_ROWS:
-        engine.egraph.close()  # at once: who finds it in a cycle may be another thread
-    elif keeps:  # not after an exception: what is left is not known then
+    stays = False
+    try:
+        with engine.egraph.scratch():
+            yield engine
+            stays = keeps and sum(engine.egraph.sizes().values()) <= _MOST_ROWS
+    finally:  # also after an exception, which leaves nobody knows what, and holds on to the engine
+        if not stays:
+            engine.egraph.close()  # at once: who finds it in a cycle may be another thread
+    if stays:
         _kept[key] = engine
         while len(_kept) > _MOST:
             del _kept[next(iter(_kept))]
