@@ -48,6 +48,7 @@ def test_training_programs_tell_every_form_and_most_rates() -> None:
     assert told >= needed | {"row", "guard", "turned", "gathered", "packed"}
 
 
+@pytest.mark.deep
 def test_a_seed_gives_the_same_programs() -> None:
     first, again, other = ([str(p) for _, p in programs(seed)] for seed in (3, 3, 4))
     assert first == again != other

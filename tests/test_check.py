@@ -412,6 +412,7 @@ def nothing_is_one_wide(x: Tensor, s: Slices) -> Law:
     return rewrites(left, reduce("max", left, Axes((1,))), is_nothing(left.type))
 
 
+@pytest.mark.deep
 def test_sides_that_print_alike_have_shapes(tmp_path: Path) -> None:
     found = check(nothing_is_one_wide).counterexample
     assert found is not None and found.left != found.right
@@ -657,6 +658,7 @@ def guarded(x: Tensor, a: Axes) -> Law:
     return rewrites(binary("max", m, m), m, x.type.rank >= 1, x.type.shape[-1] != 7)
 
 
+@pytest.mark.deep
 def test_a_condition_is_not_asked_where_one_before_it_is_false() -> None:
     report = check(guarded)
     assert report.is_sound and report.verdict != "vacuous", report

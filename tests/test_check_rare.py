@@ -180,6 +180,7 @@ def test_windows_with_a_border_are_over_what_may_be_empty(seed: int) -> None:
     assert check(pool_of_turned, seed, shrink=False).verdict == "refuted"
 
 
+@pytest.mark.deep
 def test_a_counterexample_of_elements_has_one_element() -> None:
     shown = check(divide_bytes, 1).counterexample
     assert shown is not None and shown.bindings == {"x": "u8[]"}

@@ -73,6 +73,7 @@ def test_sizes_that_are_taken_for_equal_may_differ_in_what_data_decide() -> None
         np.testing.assert_array_equal(compiled(x, z), run(model, {"x": x, "z": z})[0])
 
 
+@pytest.mark.deep
 def test_numbers_that_are_taken_for_sizes_before_a_node_need_not_fit_behind_it() -> None:
     """The steps of a Scan are taken to be 16, which an Expand behind the node does not take."""
     model = onnx.parser.parse_model(

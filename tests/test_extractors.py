@@ -388,6 +388,7 @@ def test_landmarks_are_looked_for_in_a_limited_number_of_steps(
     assert part.bound < whole.bound == local_search(graph).cost == 151
 
 
+@pytest.mark.deep
 def test_large_circles_have_rows_for_pairs_that_read_each_other() -> None:
     """Not for all pairs of thousands of classes."""
     size = 1_000

@@ -116,6 +116,7 @@ def test_every_error_of_ours_can_be_caught_by_its_public_name() -> None:
     assert raised == set(satura.errors.__all__)
 
 
+@pytest.mark.deep
 def test_what_is_known_of_sizes_may_be_said_in_a_law() -> None:
     @rule
     def largest_of_all(x: Tensor, a: Axes) -> Law:

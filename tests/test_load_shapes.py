@@ -294,7 +294,7 @@ REPEATED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", deep_but(["a loop"], REPEATED))
+@pytest.mark.parametrize("name", deep_but([], REPEATED))
 def test_all_long_repetitions_share_the_program_of_a_step(name: str) -> None:
     compiled = satura.compile(REPEATED[name], threads=1)
     with pytest.warns(HostFallbackWarning, match=r"steps of \d nodes are more than 128 nodes"):

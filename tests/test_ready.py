@@ -192,7 +192,9 @@ def products(path: Path) -> list[list[Array]]:
     return [[x, *(np.ones((8, n), np.float32) for n in each)] for each in columns]
 
 
-@pytest.mark.parametrize(("most", "lowered"), [(None, 0), (8, 1)])
+@pytest.mark.parametrize(
+    ("most", "lowered"), [(None, 0), pytest.param(8, 1, marks=pytest.mark.deep)]
+)
 def test_a_class_of_sizes_is_lowered_in_one_process_and_where_too_many_are_kept_alone(
     most: int | None, lowered: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

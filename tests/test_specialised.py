@@ -299,6 +299,7 @@ PADS = [  # shape, pads before and after axis 1: trivial, growing, shifting, emp
 ]  # fmt: skip
 
 
+@pytest.mark.deep
 def test_pads_that_come_with_a_call_are_what_they_are_then() -> None:
     """Equal pads have one program without trivial pads, and other sizes compile nothing."""
     nodes = [node("Pad", "x pads - axes", "p"), node("ReduceSum", "p axes", keepdims=0)]

@@ -48,6 +48,7 @@ def _number(value: float) -> Scalar:
     return Scalar.of(value, DType.F32)
 
 
+@pytest.mark.deep
 def test_ops_stand_in_rules_by_their_own_name(ops: UserOps) -> None:
     @rule
     def odd(x: Tensor) -> Law:

@@ -164,6 +164,7 @@ def test_the_command_says_which_candidates_lost(model: Path, run: Run) -> None:
     assert run(model)[0] == 2
 
 
+@pytest.mark.deep
 def test_what_lost_is_told_or_counted() -> None:
     """Also candidates with which the rest does without what they compute."""
     useless = 0
