@@ -166,6 +166,17 @@ def test_a_function_that_raises_refutes_nothing(tmp_path: Path) -> None:
     )
 
 
+def test_a_condition_that_has_no_answer_is_told_to_come_after_another() -> None:
+    @rule
+    def stays(x: Tensor, p: Perm) -> Law:
+        """transpose(x, p) = x where axis 0 stays: there may be none"""
+        return rewrites(transpose(x, p), x, p.order[0] == 0)
+
+    report = check(stays)
+    assert report.verdict == "failed"
+    assert report.reason.endswith("let a condition before it leave such operands out")
+
+
 def test_a_wrong_law_is_refuted_where_it_has_an_answer() -> None:
     """The search for a smaller instance keeps to those for which nothing is raised."""
 

@@ -175,6 +175,8 @@ class Direction:
             return ExpressionError(f"{text} an attribute has no such operator or field")
         if isinstance(error, TypeError) and f"'{SymbolicDim.__name__}'" in str(error):
             return RuleError(f"{text} of a size that is open, ask known_at_least(size, bound)")
+        if not function:
+            return RuleError(f"{text} let a condition before it leave such operands out")
         return RuleError(f"{text} an attribute function must answer or raise Refuse")
 
     def __str__(self) -> str:

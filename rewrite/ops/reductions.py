@@ -135,7 +135,7 @@ def arg_reduce(x: TensorType, f: ReduceFn, axis: Axis, last: Count) -> TensorTyp
 
     The axis has elements where the result has any.
     NaN wins. Of several NaN, or else of equal elements, the first one counts, or the last one where
-    `last` is 1, and not 0.
+    `last` is Count(1), and not Count(0).
     """
     refuse_unless(f.name in SELECTIONS and 0 <= axis.index < x.rank, "wrong f or axis")
     refuse_unless(last.value in (0, 1), f"last is {last}, and not 0 or 1")
