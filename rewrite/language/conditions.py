@@ -7,7 +7,10 @@ from satura.rewrite.language.expressions import Apply, Expression, attribute_fun
 
 @attribute_function
 def has_value(value: object) -> bool:
-    """The condition that `value` can be computed: a rule does not fire where that is refused."""
+    """The condition that `value` can be computed: a rule does not fire where that is refused.
+    Open sizes are asked about once, whatever they are in a call: at one of them there may be no
+    value, as of a slice by steps of an axis that is too short then.
+    """
     return True
 
 
