@@ -637,7 +637,7 @@ BROADCAST: dict[str, ModelProto] = {
 
 
 @pytest.mark.parametrize("seed", deep_but([0], range(20)))
-@pytest.mark.parametrize("name", deep_but(["two of an axis each"], BROADCAST))
+@pytest.mark.parametrize("name", deep_but(["two of an axis each", "beside a slice"], BROADCAST))
 def test_programs_of_other_sizes_serve_these_in_any_order(name: str, seed: int) -> None:
     """What a program takes for equal, or for 1, is as in the call that it was made for."""
     model, random = BROADCAST[name], np.random.default_rng(seed)

@@ -193,7 +193,7 @@ def products(path: Path) -> list[list[Array]]:
 
 
 @pytest.mark.parametrize(
-    ("most", "lowered"), [(None, 0), pytest.param(8, 1, marks=pytest.mark.deep)]
+    ("most", "lowered"), [pytest.param(None, 0, marks=pytest.mark.deep), (8, 1)]
 )
 def test_a_class_of_sizes_is_lowered_in_one_process_and_where_too_many_are_kept_alone(
     most: int | None, lowered: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,15 +14,17 @@ from tests.onnx_models import Typed, make_model, node
 DIVISORS = (3.0, 7.0, 41.0, 47.0, 49.0, 55.0, 61.0, 1.5, 2.5, 255.0, 0.1, 0.3, 0.06, 1e-3)
 
 
-@pytest.mark.parametrize("rounding", ["Floor", "Ceil"])
-def test_places_divided_by_strides_are_rounded_as_they_stand(rounding: str) -> None:
+@pytest.mark.parametrize(("rounding", "factor"), [("Floor", 1), ("Ceil", 1), ("Floor", 2)])
+def test_places_divided_by_strides_are_rounded_as_they_stand(rounding: str, factor: int) -> None:
     """With reciprocals 82 / 41 would be a little less than 2, and 7 / 7 a little more than 1."""
-    nodes, names = [node("Cast", "i", "x", to=1)], []
+    scaled = [node("Mul", "whole two", "x")] if factor == 2 else []
+    nodes, names = [node("Cast", "i", "whole" if scaled else "x", to=1), *scaled], []
     for at, _ in enumerate(DIVISORS):
         names.append(f"y{at}")
         nodes += [node("Div", f"x d{at}", f"q{at}"), node(rounding, f"q{at}", f"y{at}")]
-    divisors = {f"d{at}": np.float32(divisor) for at, divisor in enumerate(DIVISORS)}
-    model = make_model(nodes, {"i": Typed(("n",))}, divisors, outputs=tuple(names))
+    constants = {f"d{at}": np.float32(divisor) for at, divisor in enumerate(DIVISORS)}
+    constants |= {"two": np.float32(2)} if scaled else {}
+    model = make_model(nodes, {"i": Typed(("n",))}, constants, outputs=tuple(names))
     places = {"i": np.arange(3000)}
     expected, found = interpret(load(model), places), satura.compile(model, 1).run(places)
     for name, divisor in zip(names, DIVISORS, strict=True):
