@@ -90,6 +90,7 @@ def fused(program: Program) -> Schedule:
 @example((), 1, 1, 1, 1, "of each score", 1)
 @example((3,), 7, 0, 4, 5, "of a batch", 1)
 @example((2,), 5, 9, 0, 3, "of queries", 2)
+@example((), 400, 8, 4, 5, "of each score", 2)  # more queries than a block has
 def test_shapes(
     batch: tuple[int, ...], rows: int, keys: int, depth: int, columns: int, kind: str, threads: int
 ) -> None:
