@@ -263,7 +263,10 @@ def test_phases_are_reported_as_they_start(
     assert seen["kernels"] == 1.0
 
 
-def test_a_limit_that_cuts_the_search_short_is_a_warning(magnitude: Program) -> None:
+def test_a_limit_that_cuts_the_search_short_is_a_warning(
+    magnitude: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SATURA_CACHE", str(tmp_path))
     for is_remembered in (False, True):
         with pytest.warns(satura.errors.LimitWarning, match="limit of 0 rounds"):
             short = satura.compile(magnitude, limits=satura.Limits(rounds=0))

@@ -14,6 +14,7 @@ import satura
 from satura.rewrite.errors import CallError, ModelError, UnsupportedError
 from satura.rewrite.onnx.files import read_apart
 from satura.rewrite.onnx.load import load, load_at
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.parse import parse
 from satura.rewrite.types.dims import symbol
@@ -547,3 +548,10 @@ def test_an_image_without_rows_is_resized_with_antialias(mode: str) -> None:
     for rows in (4, 0, 1):
         x = np.ones((1, 1, rows, 3), np.float32)
         assert compiled.run({"x": x})["y"].shape == (1, 1, 3 * rows, 4)
+
+
+def test_sizes_that_are_bounded_may_have_to_be_equal_too() -> None:
+    build, left, right = Tensors(), 2 * symbol("n"), 3 * symbol("m")
+    build.need_at_least(left, right)
+    build.need_equal(left, right)
+    assert [each.relation for each in build.conditions.values()] == [">=", "="]
