@@ -22,6 +22,7 @@ from satura.commands.terminal import print_table, progress
 from satura.pipeline.rates import cost_model
 from satura.pipeline.remembered import rewrite_once
 from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.program.program import Program
 
@@ -66,9 +67,7 @@ def _cost(threads: int, program: Program) -> CostModel:
 
 def _footprint(plan: Plan) -> int:
     """The bytes of the constants and of the arena."""
-    nodes = plan.schedule.program.nodes
-    constants = {node.constant for node in nodes if node.op.name == "constant"}
-    return sum(constant.nbytes for constant in constants) + plan.arena.size
+    return statistics(plan.concrete)["constant-size"] + plan.arena.size
 
 
 def simulate(plan: Plan, instance: Instance, threads: int, bandwidth: float, rounds: int) -> float:

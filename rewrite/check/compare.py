@@ -102,9 +102,7 @@ def magnitude(values: Sequence[Array]) -> float:
 
 def is_finite(value: Array) -> bool:
     """Whether no element is NaN or infinite."""
-    if not DType.of(value.dtype).is_float:
-        return True
-    return bool(np.isfinite(value.astype(np.float64)).all())
+    return bool(_are_finite(value).all())
 
 
 def has_nan(value: Array) -> bool:
@@ -153,7 +151,7 @@ def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
         given = [constant[i] for i in node.operands]
         constant.append(all(given) and node.op.name != "input")
         if any(given) if node.operands else sums_nothing:
-            only_finite |= _gets_infinite(node, values, values[index])
+            only_finite |= _gets_infinite(node, values[index], values)
         if node.op.name != "input":
             types = [program.nodes[i].type for i in node.operands]
             steps += roundings(node.op, types, node.attributes)
@@ -283,8 +281,9 @@ def _node_bound(
     return Bound(largest, steps, only_finite=True, rounding=rounding)
 
 
-def _gets_infinite(node: Node, values: Sequence[Array], value: Array) -> bool:
-    """Whether an element of its `value` is infinite or NaN, and none is that it is made of."""
+def _gets_infinite(node: Node, value: Array, values: Sequence[Array]) -> bool:
+    """Whether a node makes an infinity or NaN of finite elements: `values` are those of all nodes,
+    and `value` is its own."""
     places = ~_are_finite(value)
     for operand in node.operands:
         finite = _are_finite(values[operand])

@@ -40,6 +40,16 @@ class OpenExtents(UnsupportedError):
         super().__init__(message)
         self.outputs, self.is_inlined, self.is_long = outputs, is_inlined, is_long
 
+    def with_outputs(self, outputs: Mapping[str, TypeProto]) -> OpenExtents:
+        """The same of a node, with other types of its results."""
+        return OpenExtents(str(self), outputs, self.is_inlined, self.is_long)
+
+    def opened(self, stays: Callable[[int], bool]) -> OpenExtents:
+        """The same, with a size of its own for each extent but numbers that stay."""
+        return self.with_outputs(
+            {name: opened(name, each, stays) for name, each in self.outputs.items()}
+        )
+
     @property
     def types(self) -> dict[str, TensorType]:
         """The types of the results, with a size of its own for each open extent."""

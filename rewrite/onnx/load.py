@@ -22,7 +22,7 @@ from satura.rewrite.errors import (
 )
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.calls import Call
-from satura.rewrite.onnx.cut import OpenExtents, opened
+from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.importer import Importer
@@ -372,7 +372,7 @@ class _Import:
                 outputs = other.outputs
         except (ModelError, UnsupportedError):
             pass  # before it there is a node that needs numbers
-        return OpenExtents(str(found), outputs, found.is_inlined, found.is_long)
+        return found.with_outputs(outputs)
 
 
 _Choice = tuple[dict[str, Dim], dict[SizeCondition, None]]
@@ -395,17 +395,12 @@ def _with_size(known: Mapping[str, Dim], name: str, dim: Dim) -> dict[str, Dim]:
 def _where_none_is_equal(found: OpenExtents, taken: Iterable[SizeCondition]) -> OpenExtents:
     """What was found where sizes were assumed equal, with types that hold where they differ."""
     numbers = {dim for each in taken for dim in (each.left, each.right) if isinstance(dim, int)}
-    outputs = {
-        name: opened(name, each, lambda number: number not in numbers)
-        for name, each in found.outputs.items()
-    }
-    return OpenExtents(str(found), outputs, found.is_inlined, found.is_long)
+    return found.opened(lambda number: number not in numbers)
 
 
 def _of_any_size(found: OpenExtents) -> OpenExtents:
     """What was found, with a size of its own for each extent."""
-    outputs = {name: opened(name, each, lambda _: False) for name, each in found.outputs.items()}
-    return OpenExtents(str(found), outputs, found.is_inlined, found.is_long)
+    return found.opened(lambda _: False)
 
 
 class _ChosenSizes(Exception):
