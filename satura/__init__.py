@@ -16,8 +16,9 @@ from satura import errors
 from satura.rewrite.system.interrupts import import_whole
 
 if TYPE_CHECKING:
-    from satura.api import compile, interpret, load, open, optimize, save, why
     from satura.artifact.opened import Opened
+    from satura.pipeline import distributed as distributed
+    from satura.pipeline.api import compile, interpret, load, open, optimize, save, why
     from satura.pipeline.compiled import Compiled
     from satura.rewrite.egraph.limits import Limits
 
@@ -34,17 +35,20 @@ _CLASSES = {
     "Limits": "satura.rewrite.egraph.limits",
     "Opened": "satura.artifact.opened",
 }
-_MODULES = ("distributed", "experiments", "language", "ops", "rules", "testing")  # public, too
+_PUBLIC = ("experiments", "language", "ops", "rules", "testing")
+_MODULES = {"distributed": "satura.pipeline.distributed"} | {
+    name: f"satura.{name}" for name in _PUBLIC
+}
 
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used: a stage alone needs no other stage."""
     if name in _MODULES:
-        import_whole(f"satura.{name}")
-        return import_module(f"satura.{name}")
+        import_whole(_MODULES[name])
+        return import_module(_MODULES[name])
     if name not in __all__:
         raise AttributeError(f"module 'satura' has no attribute {name!r}")
-    module = _CLASSES.get(name, "satura.api")
+    module = _CLASSES.get(name, "satura.pipeline.api")
     import_whole(module)
     value: object = getattr(import_module(module), name)
     globals()[name] = value

@@ -1,5 +1,5 @@
 """`python -m satura` is the command `satura`."""
 
-from satura.cli import main
+from satura.commands.cli import main
 
 main()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from satura.cli import main
+from satura.commands.cli import main
 
 Run = Callable[..., tuple[int, str, str]]
 """Exit code of a command, and what it prints on stdout and stderr."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
-from satura.cli import main
+from satura.commands.cli import main
 from satura.rewrite.isolation.process import Doing, call
 
 ROOT = Path(__file__).parent.parent

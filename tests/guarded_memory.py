@@ -19,7 +19,6 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from satura.api import rewritten
 from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.constants import ConstantStore, fold_constants
 from satura.backend.plan import plan as planning
@@ -27,6 +26,7 @@ from satura.backend.plan.buffers import Arena, Lifetime
 from satura.backend.run.routine import Instance
 from satura.backend.run.workspace import Workspace
 from satura.experiments.training import programs
+from satura.pipeline.api import rewritten
 from satura.pipeline.inputs import random_inputs
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.interpreter import bind_sizes, interpret

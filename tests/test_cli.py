@@ -71,7 +71,7 @@ def in_own_process(*arguments: object) -> str:
 def test_the_module_of_the_command_line_runs_it() -> None:
     root = Path(__file__).parent.parent
     result = subprocess.run(
-        [sys.executable, "-m", "satura.cli", "check", "no_such_file.py"],
+        [sys.executable, "-m", "satura.commands.cli", "check", "no_such_file.py"],
         env={**os.environ, "PYTHONPATH": str(root)}, capture_output=True, text=True,
     )  # fmt: skip
     assert result.returncode == 2 and "no_such_file.py" in result.stderr

@@ -15,7 +15,7 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 import satura
-from satura.cli import main
+from satura.commands.cli import main
 from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.host_call import HostFallbackWarning

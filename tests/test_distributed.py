@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 
 import satura
-import satura.distributed
-from satura.cli import main
-from satura.distributed import Client, each_on_workers, run_there
+from satura.commands.cli import main
 from satura.errors import CallError, FileError, SaturaError
 from satura.experiments import Trial, trials
+from satura.pipeline.distributed import Client, each_on_workers, run_there
 from satura.pipeline.rule_file import load_rules
 from satura.pipeline.rule_sets import rule_set
 from satura.rewrite.extract.greedy import tree_greedy

@@ -16,7 +16,6 @@ import pytest
 from onnx import NodeProto, TensorProto
 
 from satura import language as satura_language
-from satura.api import compile as compile_model
 from satura.commands.coverage import PARTLY
 from satura.commands.language_page import language_page
 from satura.commands.pages import ops_page, rules_page
@@ -24,6 +23,7 @@ from satura.commands.verdicts import recorded_verdicts
 from satura.errors import HostFallbackWarning
 from satura.experiments import calibration
 from satura.experiments.training import programs
+from satura.pipeline.api import compile as compile_model
 from satura.pipeline.rule_file import load_rules
 from satura.rewrite.program import host_call
 from satura.rules import DEFAULT

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from satura.cli import app
 from satura.commands import experiment as experiment_module
 from satura.commands import worth as worth_module
+from satura.commands.cli import app
 from satura.commands.worth import Worth
 from satura.experiments import Trial, read_trials, trials, write_trials
 from satura.experiments.table import read_rows, update_rows

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 
 import satura
 from satura.backend.cores import usable_threads
-from satura.cli import app
 from satura.commands import worth as worth_module
+from satura.commands.cli import app
 from satura.commands.compiling import parse_limits
 from satura.commands.worth import LOST, smaller_sets, worths
 from satura.experiments import (

@@ -9,7 +9,6 @@ import pytest
 from onnx import ModelProto
 
 from benchmarks.models import build
-from satura.api import optimize
 from satura.language import (
     Law,
     Shape,
@@ -20,6 +19,7 @@ from satura.language import (
     rewrites,
     rule,
 )
+from satura.pipeline.api import optimize
 from satura.pipeline.models import load
 from satura.rewrite.egraph.saturate import Saturation, in_same_class, saturate
 from satura.rewrite.extract.extract import extract

@@ -38,7 +38,7 @@ FORMER = {
 }
 WITHOUT_WARNINGS = """
 import satura, satura.language, satura.ops, satura.rules, satura.testing
-from satura.cli import main
+from satura.commands.cli import main
 main(["rules"])
 """
 

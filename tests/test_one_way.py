@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import satura
-from satura.api import rewritten
-from satura.cli import main
+from satura.commands.cli import main
+from satura.pipeline.api import rewritten
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import saturate_beside
 from satura.rewrite.program.builder import Builder

@@ -108,7 +108,7 @@ model = helper.make_model(
 import pytest
 
 import satura
-import satura.cli
+import satura.commands.cli
 
 value = np.array([[1, -2, 3], [-4, 5, -6]], np.float32)
 assert np.array_equal(satura.compile(model, threads=1)(value), np.maximum(value, 0).T)

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import satura
 from benchmarks.models import build
 from satura.backend.plan.measure import traffic
-from satura.cli import app
+from satura.commands.cli import app
 from satura.experiments.profile import DispatchProfile, Profile, Roofline, profile
 from satura.pipeline.inputs import random_inputs
 from satura.rewrite.extract.extract import extract

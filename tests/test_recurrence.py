@@ -9,9 +9,9 @@ import onnx
 import pytest
 
 import satura
-from satura.api import rewritten
 from satura.backend.plan.records import kernel_records
 from satura.errors import ModelError, UnsupportedError
+from satura.pipeline.api import rewritten
 from satura.rewrite.onnx.load import load
 from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.ops.cells import Cell

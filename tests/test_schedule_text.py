@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.models import TINY, build
-from satura.api import rewritten
+from satura.pipeline.api import rewritten
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
 from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text

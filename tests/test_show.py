@@ -12,11 +12,11 @@ import onnx
 import pytest
 
 import satura
-from satura.api import rewritten
 from satura.backend.cores import usable_threads
 from satura.backend.plan.records import kernel_records
 from satura.commands.show import STAGES
 from satura.commands.terminal import measured, progress
+from satura.pipeline.api import rewritten
 from satura.rewrite.egraph.records import class_records
 from satura.rewrite.extract.records import dispatch_records
 from satura.rewrite.program.builder import Builder

@@ -30,7 +30,7 @@ from satura.backend.plan.size_class import size_class
 from satura.backend.run.workspace import Workspace
 from satura.backend.sizes.size import Relation, Trace
 from satura.backend.target import host_target
-from satura.cli import main
+from satura.commands.cli import main
 from satura.pipeline.models import load
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import rewrite

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import satura
-from satura.api import rewritten
 from satura.errors import OpError, RuleError
 from satura.ops import (
     Axes,
@@ -23,6 +22,7 @@ from satura.ops import (
     op,
     refuse_unless,
 )
+from satura.pipeline.api import rewritten
 from satura.rewrite.check.refute import refutation
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.language.dsl import (

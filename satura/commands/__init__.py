@@ -1,1 +1,1 @@
-"""What the commands of satura/cli.py do."""
+"""The command line: `cli.py` reads arguments, the other files do what the commands do."""

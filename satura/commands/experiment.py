@@ -13,12 +13,12 @@ from satura.commands.compiling import parse_limits
 from satura.commands.models import by_stem, file_or_light
 from satura.commands.outputs import check_output
 from satura.commands.terminal import counted, measured, print_json, print_table, progress
-from satura.distributed import Client
 from satura.experiments import Trial, plot_trials, read_trials, trials
 from satura.experiments.plot import check_plot
 from satura.experiments.sweep import with_best_bounds
 from satura.experiments.table import others, update_rows
 from satura.experiments.typical import typical
+from satura.pipeline.distributed import Client
 from satura.pipeline.models import Model
 from satura.pipeline.rates import cost_model
 from satura.pipeline.sizes import parse_dims

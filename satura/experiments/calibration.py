@@ -67,7 +67,7 @@ def calibrate(model: CostModel, seed: int = 0, progress: Progress | None = None)
 
 def measure(seed: int = 0, progress: Progress | None = None) -> list[Sample]:
     """Time every dispatch of the training programs."""
-    from satura.api import compile as compile_program
+    from satura.pipeline.api import compile as compile_program
 
     found: list[Sample] = []
     given = list(programs(seed))

@@ -115,7 +115,7 @@ def roofline(threads: int) -> Roofline:
 
     Both run in satura's own kernels, at the speed that they reach where nothing is in the way.
     """
-    from satura.api import compile as compile_program
+    from satura.pipeline.api import compile as compile_program
     from satura.rewrite.program.builder import Builder
     from satura.rewrite.types.tensor_type import DType
 

@@ -12,11 +12,11 @@ from typing import TypeAlias, TypeVar
 
 from satura.backend.cores import usable_of
 from satura.backend.target import threads_for
-from satura.distributed import Client, each_on_workers
 from satura.experiments.answers import answers
 from satura.experiments.content import check_kind, content_of, model_digest
 from satura.experiments.parallel import RulesOfFiles, beside, in_turn, pack_rules, unpack_rules
 from satura.experiments.typical import typical
+from satura.pipeline.distributed import Client, each_on_workers
 from satura.pipeline.models import Model, load
 from satura.pipeline.rates import cost_model
 from satura.pipeline.rule_sets import Rules, check

@@ -1,4 +1,4 @@
-"""The command `satura`. Each command reads its arguments here; its work is in satura/commands/.
+"""The command `satura`. Each command reads its arguments here; files beside do its work.
 
 Exit codes: 0 fine, 1 an error that satura reports (one line on stderr), 2 a wrong call: an option,
 a name or a file that does not exist, or inputs that do not fit.
