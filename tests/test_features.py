@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -207,14 +209,19 @@ def test_depthwise_has_a_rate_of_its_own() -> None:
     assert set(amounts(planar)) == {"planar.f32", "row"}
 
 
-def test_pixels_of_channels_first_tensors_are_packed_once() -> None:
+@pytest.mark.parametrize(("threads", "times"), [(1, 1), (16, 1), (17, 2), (64, 4)])
+def test_pixels_of_channels_first_tensors_are_packed_by_all_threads_of_a_panel(
+    threads: int, times: int
+) -> None:
+    """There are 16 panels."""
     build = Builder()
     last = build.transpose(build.input("x", DType.F32, (1, 64, 32, 32)), (0, 2, 3, 1))
     weight = build.constant(np.ones((1, 1, 64, 32), np.float32))
     result = build.conv(last, weight, build.window(DType.F32, (1, 1)))
-    crossed = amounts(only(build, build.transpose(result, (0, 3, 1, 2))))
+    model = replace(MODEL, threads=threads)
+    crossed = amounts(only(build, build.transpose(result, (0, 3, 1, 2)), model))
     assert set(crossed) == {"contraction.f32", "tile.f32", "packed"}
-    assert crossed["packed"] == 64 * 32 * 32 * 4
+    assert crossed["packed"] == times * 64 * 32 * 32 * 4
 
 
 def test_a_varying_right_side_is_packed() -> None:

@@ -154,13 +154,18 @@ def contraction_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Wo
     return (*amounts, *((("packed", packed),) if packed else ())), tiles
 
 
-def crossed_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
-    """What a convolution of single pixels computes with weights as rows and pixels as columns."""
+def crossed_work(classes: EClasses, node: ENode, cls: int, lanes: int, threads: int = 1) -> Work:
+    """What a convolution of single pixels computes with weights as rows and pixels as columns.
+
+    Its input is packed for each block of rows, and where panels are fewer than the `threads` that
+    share them by each of these.
+    """
     batch, *pixels, rows = _shape(classes.sized[cls])
     depth, dtype = _shape(classes.sized[node.operands[0]])[-1], classes.types[cls].dtype
     amounts, tiles = tile_amounts(dtype, batch, rows, prod(pixels), depth, 1, lanes)
-    packed = classes.bytes[node.operands[0]] * ceil(rows / _ROWS_OF_A_PANEL)
-    return (*amounts, ("packed", packed)), tiles
+    panels = batch * ceil(prod(pixels) / _columns_of_a_panel(dtype, lanes))
+    times = max(ceil(rows / _ROWS_OF_A_PANEL), ceil(threads / panels) if panels else 1)
+    return (*amounts, ("packed", times * classes.bytes[node.operands[0]])), tiles
 
 
 def planar_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
@@ -247,15 +252,22 @@ def tile_amounts(
 ) -> tuple[tuple[Amount, Amount], float]:
     """What register tiles compute for so many `rows` by `columns`, and how many tiles there are."""
     wide = lanes >= _WIDE_LANES
+    most = _columns_of_a_panel(dtype, lanes)
     lanes //= max(1, dtype.itemsize // DType.F32.itemsize)
     vectors = ceil(columns / lanes)
-    width = max(1, min(4 if wide else 2, vectors))
+    width = max(1, min(most // lanes, vectors))
     height = max(1, min(rows, _TALLEST[wide][width]))
     tiles = float(batches * ceil(rows / height) * ceil(vectors / width))
     block = height * width
     slowed = max(1.0, (height + width) / block, _IN_FLIGHT / block)
     flops = 2.0 * batches * rows * vectors * lanes * depth * taps * slowed
     return ((rate("contraction", dtype), flops), (rate("tile", dtype), tiles * taps)), tiles
+
+
+def _columns_of_a_panel(dtype: DType, lanes: int) -> int:
+    """How many columns a panel of weights has at most."""
+    vectors = 4 if lanes >= _WIDE_LANES else 2
+    return vectors * (lanes // max(1, dtype.itemsize // DType.F32.itemsize))
 
 
 def _flops(classes: EClasses, node: ENode, result: TensorType) -> float:

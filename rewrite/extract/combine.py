@@ -4,6 +4,8 @@ fuses; `forms.py` lists them.
 
 from __future__ import annotations
 
+from functools import partial
+
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.amounts import (
     NOTHING,
@@ -317,7 +319,7 @@ def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
     elif is_planar(classes, base, base.parts[0]):
         done, inner = planar_work, -2
     elif is_crossed(classes, base, base.parts[0]):
-        done, inner = crossed_work, -2
+        done, inner = partial(crossed_work, threads=model.threads), -2
     packs = dict.fromkeys(base.work, NOTHING)  # reads in any order, and widens
     return base.but(
         work=base.work if window else packs,
