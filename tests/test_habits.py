@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 import satura
-from satura.backend import cores
+from satura.backend import cores, target
 from satura.errors import CallError, SaturaError
 from satura.language import Law, RuleSet, Tensor, rewrites, rule, unary
 from satura.pipeline.rule_file import load_rules
@@ -180,7 +180,8 @@ def test_what_is_not_a_rule_set_is_refused(program: Program, rules: object, prec
 def test_threads_beyond_the_cores_are_not_used(
     program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cores, "usable_threads", lambda: 2)
+    for module in (cores, target):
+        monkeypatch.setattr(module, "usable_threads", lambda: 2)
     with pytest.warns(UserWarning, match="64 threads are more than the 2 CPUs: 2 are used"):
         assert satura.compile(program, threads=64).threads == 2
     with warnings.catch_warnings():
