@@ -26,7 +26,7 @@ from satura.rewrite.extract.forms import INLINED
 from satura.rewrite.extract.fragments import Fragment
 from satura.rewrite.extract.greedy import members
 from satura.rewrite.extract.placement import place
-from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.extract.schedule import Form, Schedule
 from satura.rewrite.extract.templates import Instance, Templates
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import bind_sizes, interpret
@@ -131,6 +131,18 @@ def test_loops_that_contractions_read_stand_beside_cheaper_ones() -> None:
     work = [dispatch.features.summed for dispatch in schedule(found, found.start).dispatches
             if dispatch.features is not None]  # fmt: skip
     assert "octets" in work[-1]
+
+
+def test_rows_of_other_axes_stand_beside_cheaper_ones() -> None:
+    """What a sum of all pixels is broadcast to has the axes of the transposed image, of which the
+    sum is dearer: of the image itself nothing else could fuse with it."""
+    build = Builder()
+    image = build.transpose(build.input("x", DType.F32, (2, 5, 7, 4)), (0, 3, 1, 2))
+    total = build.reduce("sum", image, (1, 2, 3))
+    last = build.transpose(build.unary("tanh", total), (2, 3, 0, 1))
+    outputs = {"y": build.broadcast(total, (2, 4, 5, 7)), "z": last}
+    made = rewrite(build.program(outputs), "default", None, None).schedule
+    assert [dispatch.form for dispatch in made.dispatches] == [Form.ROW] * 2
 
 
 def test_of_equal_ways_to_read_operands_one_goes_on() -> None:

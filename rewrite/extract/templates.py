@@ -82,11 +82,13 @@ class Template:
 
     @property
     def _kind(self) -> str | None:
-        """What a fragment competes with others in: contractions read only some loops, those of
-        octets, which stand beside cheaper ones."""
+        """What a fragment competes with others in: rows fuse only with those of the same elements,
+        and contractions read only some loops, those of octets, which stand beside cheaper ones."""
         first, form = self.first, self.form
         if form in ANCHORED:
             return None
+        if form is Fused.ROW:
+            return f"{form.value} {first.axes} of {first.full}"
         seen = self.classes, first.cls, first
         is_read = form is Fused.LOOP and (octets(*seen) or is_dequantised(*seen))
         return "octets" if is_read else form.value
