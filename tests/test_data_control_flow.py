@@ -14,6 +14,7 @@ from satura.errors import CallError, HostFallbackWarning, ModelError, Unsupporte
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.load import load
 from satura.rewrite.onnx.parts import Parts
+from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import Array
 from tests.onnxruntime_reference import assert_close, run
@@ -368,14 +369,19 @@ def test_branches_that_run_at_different_sizes_each_run_at_theirs() -> None:
         load(model)
 
 
-def test_sizes_that_decide_a_rank_are_named() -> None:
+def test_what_sizes_decide_the_rank_of_stays_with_what_reads_it() -> None:
     text = """g (float[n,k] x) => (float y) { s = Shape<start=1>(x)
         five = Constant<value_ints=[5]>() c = Equal(s, five)
         zero = Constant<value_ints=[0]>() r = If(c)
         <then_branch = t () => (float[i,n,k] a) { a = Unsqueeze(x, zero) },
          else_branch = e () => (float[n,k] b) { b = Neg(x) }> y = ReduceSum<keepdims=0>(r) }"""
-    with pytest.raises(UnsupportedError, match=r"depends on k, .*declare.* numbers for k"):
-        satura.optimize(onnx.parser.parse_model(HEAD + text))
+    model = onnx.parser.parse_model(HEAD + text)
+    made = satura.optimize(model)
+    assert isinstance(made, Parts) and [x.op_type for x in made.kept] == ["If", "ReduceSum"]
+    for k in (4, 5):
+        arguments = {"x": np.ones((3, k), np.float32)}
+        expected = [3 * k if k == 5 else -3 * k]
+        assert run(to_model(made), arguments) == run(model, arguments) == expected
 
 
 @pytest.mark.filterwarnings("error::satura.errors.HostFallbackWarning")

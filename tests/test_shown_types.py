@@ -18,7 +18,8 @@ def scanned(extent: str, output: str, more: str = "") -> onnx.ModelProto:
     return onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["": 17]> g (float[3] s, float['
         f"{extent}3] x) => (float[3] e, float[] c, {output}) {{"
-        f" e, y = Scan <num_scan_inputs = 1, body = b {BODY}> (s, x) c = ReduceSum <keepdims = 0> (x) {more} }}"
+        f" e, y = Scan <num_scan_inputs = 1, body = b {BODY}> (s, x)"
+        f" c = ReduceSum <keepdims = 0> (x) {more} }}"
     )
 
 

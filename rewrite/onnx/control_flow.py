@@ -11,7 +11,7 @@ from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.lower.broadcasting import fits, simplest
 from satura.rewrite.onnx.lower.context import Context, UnknownValue
 from satura.rewrite.onnx.lower.sequences import tensors_of
-from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import label
 from satura.rewrite.types.dims import Dim, SymbolicDim
@@ -81,6 +81,11 @@ def _maybe(node: Context, condition: int) -> Iterator[None]:
     try:
         with build.only_where(condition):
             yield
+    except SameSize as same:
+        if build.for_all_sizes and not same.may_broadcast:  # the other branch takes other sizes
+            reason = f"{_WHERE}: {same.name} is {same.dim}"
+            raise UnknownValue(f"{label(node.proto)}: {reason}") from None
+        raise
     except ModelError as error:
         shown = str(error)
         if _WHERE not in shown:  # or a body inside says it

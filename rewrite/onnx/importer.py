@@ -39,7 +39,7 @@ from satura.rewrite.onnx.lower.sequences import bound_input, check_operands, nam
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.misfit import misfit
-from satura.rewrite.onnx.open_control_flow import open_results
+from satura.rewrite.onnx.open_control_flow import open_results, without_types
 from satura.rewrite.onnx.order import in_order, label, short_label
 from satura.rewrite.onnx.origins import origins
 from satura.rewrite.onnx.types_of_steps import types_of_steps
@@ -239,12 +239,21 @@ class Importer:
             except NoLowering:
                 pass
             except UnknownValue as error:
-                if any(x is not None and x < 0 for x in operands):
-                    raise  # the host is given tensors alone
+                if any(x is not None and x < 0 for x in operands):  # the host is given tensors
+                    raise self._without_program(context, error, depth) from None
                 refused = error
         if any(attribute.HasField("g") for attribute in node.attribute):
             raise context.unsupported("loops and other control flow are not supported")
-        return self._fall_back(context, domain, opsets, depth, refused)
+        try:
+            return self._fall_back(context, domain, opsets, depth, refused)
+        except UnknownValue as error:
+            raise self._without_program(context, error, depth) from None
+
+    def _without_program(self, node: Context, error: UnknownValue, depth: int) -> UnsupportedError:
+        """The error of a node, or what says that it can stay in a model that is saved."""
+        if not self.build.for_all_sizes:
+            return error
+        return OpenExtents(str(error)) if depth else without_types(node, error)
 
     def _context(
         self, node: NodeProto, domain: str, opsets: Mapping[str, int], operands: Operands
@@ -269,6 +278,8 @@ class Importer:
         if outputs is None and not is_long:
             outside = [scope[name] for name in read_outside(node.proto)]
             outputs = types_of_steps(node, body, outside)
+        if outputs is None and self.build.for_all_sizes:
+            return without_types(node, error)
         if outputs is None and node.proto.op_type != "If":
             error.args = (f"{error}; {_UNDECLARED}",)
         return error if outputs is None else OpenExtents(str(error), outputs, is_long=is_long)

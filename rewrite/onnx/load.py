@@ -368,7 +368,7 @@ class _Import:
         try:
             replace(self, for_all_sizes=True)._with_equal_sizes(apart, _USUAL_SIZE, {})
         except OpenExtents as other:
-            if other.outputs.keys() == outputs.keys():
+            if other.is_typed and other.outputs.keys() == outputs.keys():
                 outputs = other.outputs
         except (ModelError, UnsupportedError):
             pass  # before it there is a node that needs numbers
