@@ -455,6 +455,35 @@ def test_results_of_no_turn_are_arrays_of_their_own() -> None:
         np.testing.assert_array_equal(result, arguments["x"])
 
 
+def while_loop(most: int, body: str, state: str = "float[4] t") -> onnx.ModelProto:
+    """A loop that ends when no element changes much, and after so many steps."""
+    return onnx.parser.parse_model(
+        HEAD
+        + f"""g (float[4] x) => (float[4] y) <int64 m = {{{most}}}, float[1] e = {{0.01}}> {{
+        y = Loop (m, , x) <body = b (int64 i, bool go, float[4] s) => (bool on, {state}) {{
+            {body} d = Sub(t, s) f = Abs(d) h = ReduceMax<keepdims=0>(f)
+            on = Greater(h, e) }}> }}"""
+    )
+
+
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+def test_python_takes_the_steps_of_a_loop_that_data_may_end_and_that_has_many_nodes() -> None:
+    """As many copies of the body as there may be steps were searched for a minute."""
+    model = while_loop(250, "t = Cos(s)")
+    compiled = satura.compile(model, threads=1)
+    assert compiled.hosts == (("Loop 'y'",),)
+    check(model, compiled, {"x": np.array([0, 1, 2, 3], np.float32)})
+    made = satura.optimize(model)
+    assert isinstance(made, Parts) and [x.op_type for x in made.kept] == ["Loop"]
+
+
+def test_a_loop_that_data_may_end_is_a_program_where_it_has_few_nodes() -> None:
+    model = while_loop(4, "t = Cos(s)")
+    compiled = satura.compile(model, threads=1)
+    assert not compiled.hosts[0]
+    check(model, compiled, {"x": np.array([0, 1, 2, 3], np.float32)})
+
+
 def test_a_long_scan_of_a_batch_is_refused() -> None:
     """Up to opset 8 operand 0 says how long it is, and there is one for each of a batch."""
     text = """<ir_version: 8, opset_import: ["": 8]>

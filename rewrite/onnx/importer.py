@@ -216,10 +216,7 @@ class Importer:
         )
         first, before = len(self.lowered), self.in_steps
         body = self._body_of(context, scope, opsets, depth)
-        try:
-            results = control_flow(context, body)
-        except UnsupportedError as error:
-            raise self._may_run_outside(context, scope, body, depth, error) from None
+        results = self._control_flow(context, scope, body, depth)
         if results is not None:
             if can_stand_alone(context.proto, self.functions) and not is_decided(context):
                 if context.proto.op_type == "If":  # a call runs one branch of both
@@ -248,6 +245,23 @@ class Importer:
             return self._fall_back(context, domain, opsets, depth, refused)
         except UnknownValue as error:
             raise self._without_program(context, error, depth) from None
+
+    def _control_flow(
+        self, context: Context, scope: Scope, body: Body, depth: int
+    ) -> Sequence[int] | None:
+        """Results of a node of control flow, which may be a program where it cannot run outside;
+        None for one of another op."""
+        may_stay = not depth and (self.values.asks or self.build.for_all_sizes)
+        while True:
+            self.build.may_stay = may_stay
+            try:
+                return control_flow(context, body)
+            except UnsupportedError as error:
+                outside = self._may_run_outside(context, scope, body, depth, error)
+                may_be_program = may_stay and isinstance(error, LongRepetition)
+                if isinstance(outside, OpenExtents) or not may_be_program:
+                    raise outside from None
+                may_stay = False
 
     def _without_program(self, node: Context, error: UnknownValue, depth: int) -> UnsupportedError:
         """The error of a node, or what says that it can stay in a model that is saved."""
