@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 
 from satura.rewrite.errors import ModelError
 from satura.rewrite.onnx.checks import opset_versions
@@ -36,8 +36,8 @@ def _check(node: NodeProto, names: tuple[str, ...], is_batched: bool) -> None:
     for name in names:
         if name not in given:
             raise ModelError(f"{label(node)}: {name} is missing")
-        if given[name].ref_attr_name:
-            return  # a call of the function gives it
+        if given[name].ref_attr_name or given[name].type != AttributeProto.GRAPH:
+            return  # a call of the function gives it, or ONNX's schema refuses it
         if not given[name].HasField("g"):
             raise ModelError(f"{label(node)}: {name} is not a graph")
     for name in names:
