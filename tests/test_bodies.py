@@ -53,3 +53,10 @@ def test_a_body_that_is_no_graph_is_named(verb: object) -> None:
     assert callable(verb)
     with pytest.raises(ModelError, match=r"^node .*\(If\) .*: else_branch is not a graph$"):
         verb(model)
+
+
+def test_nodes_of_opsets_that_are_converted_have_bodies_too() -> None:
+    branches = "then_branch = t () => (float q) { q = Exp(x) }, else_branch = e () => (float s)"
+    model = onnx.parser.parse_model(f"{HEAD} p = If(c) <{branches} {{ s = Abs(x) }}> }}")
+    model.opset_import[0].version = 6
+    assert satura.load(model).outputs[0][0] == "p"

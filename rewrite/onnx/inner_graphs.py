@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 
 from satura.rewrite.errors import ModelError
-from satura.rewrite.onnx.checks import opset_versions
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import all_nodes, label
 
@@ -25,7 +24,8 @@ def check_bodies(model: ModelProto) -> None:
 
 
 def _check_all(nodes: Iterable[NodeProto], imports: Iterable[OperatorSetIdProto]) -> None:
-    is_batched = opset_versions(imports).get("", 0) < 9
+    versions = [each.version for each in imports if is_standard(each.domain)]
+    is_batched = all(version < 9 for version in versions)
     for node in all_nodes(nodes):
         if node.op_type in _BODIES and is_standard(node.domain):
             _check(node, _BODIES[node.op_type], is_batched)
