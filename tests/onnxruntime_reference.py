@@ -36,14 +36,14 @@ def session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
 
 
 def run(model: onnx.ModelProto, arguments: Mapping[str, Array]) -> list[np.ndarray]:
-    """Outputs of onnxruntime; bf16 outputs come as f32."""
+    """Outputs of onnxruntime, of lists all tensors; bf16 outputs come as f32."""
     feeds = {
         name: np.asarray(array.astype(np.float32) if array.dtype == BF16 else array)
         for name, array in arguments.items()
     }
-    return [
-        np.asarray(output) for output in session(_in_f32(_without_bf16(model))).run(None, feeds)
-    ]
+    outputs = session(_in_f32(_without_bf16(model))).run(None, feeds)
+    tensors = (each if isinstance(each, list) else [each] for each in outputs)
+    return [np.asarray(tensor) for each in tensors for tensor in each]
 
 
 def _without_bf16(model: onnx.ModelProto) -> onnx.ModelProto:

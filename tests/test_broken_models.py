@@ -109,7 +109,9 @@ def sequence_input(model: ModelProto) -> None:
 
 
 def loop(model: ModelProto) -> None:
-    body = helper.make_graph([], "body", [], [])
+    number = helper.make_tensor_value_info("number", TensorProto.INT64, [])
+    goes_on = helper.make_tensor_value_info("goes_on", TensorProto.BOOL, [])
+    body = helper.make_graph([], "body", [number, goes_on], [goes_on, number])
     node = helper.make_node("Loop", ["", ""], ["l"], name="again", body=body)
     model.graph.node.append(node)
 

@@ -14,6 +14,7 @@ from satura.errors import CallError, HostFallbackWarning, ModelError, Unsupporte
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.load import load
 from satura.rewrite.onnx.parts import Parts
+from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import Array
 from tests.onnxruntime_reference import assert_close, run
@@ -368,14 +369,19 @@ def test_branches_that_run_at_different_sizes_each_run_at_theirs() -> None:
         load(model)
 
 
-def test_sizes_that_decide_a_rank_are_named() -> None:
+def test_what_sizes_decide_the_rank_of_stays_with_what_reads_it() -> None:
     text = """g (float[n,k] x) => (float y) { s = Shape<start=1>(x)
         five = Constant<value_ints=[5]>() c = Equal(s, five)
         zero = Constant<value_ints=[0]>() r = If(c)
         <then_branch = t () => (float[i,n,k] a) { a = Unsqueeze(x, zero) },
          else_branch = e () => (float[n,k] b) { b = Neg(x) }> y = ReduceSum<keepdims=0>(r) }"""
-    with pytest.raises(UnsupportedError, match=r"depends on k, .*declare.* numbers for k"):
-        satura.optimize(onnx.parser.parse_model(HEAD + text))
+    model = onnx.parser.parse_model(HEAD + text)
+    made = satura.optimize(model)
+    assert isinstance(made, Parts) and [x.op_type for x in made.kept] == ["If", "ReduceSum"]
+    for k in (4, 5):
+        arguments = {"x": np.ones((3, k), np.float32)}
+        expected = [3 * k if k == 5 else -3 * k]
+        assert run(to_model(made), arguments) == run(model, arguments) == expected
 
 
 @pytest.mark.filterwarnings("error::satura.errors.HostFallbackWarning")
@@ -447,6 +453,35 @@ def test_results_of_no_turn_are_arrays_of_their_own() -> None:
     for result in results.values():
         assert not np.shares_memory(result, arguments["x"])
         np.testing.assert_array_equal(result, arguments["x"])
+
+
+def while_loop(most: int, body: str, state: str = "float[4] t") -> onnx.ModelProto:
+    """A loop that ends when no element changes much, and after so many steps."""
+    return onnx.parser.parse_model(
+        HEAD
+        + f"""g (float[4] x) => (float[4] y) <int64 m = {{{most}}}, float[1] e = {{0.01}}> {{
+        y = Loop (m, , x) <body = b (int64 i, bool go, float[4] s) => (bool on, {state}) {{
+            {body} d = Sub(t, s) f = Abs(d) h = ReduceMax<keepdims=0>(f)
+            on = Greater(h, e) }}> }}"""
+    )
+
+
+@pytest.mark.filterwarnings("ignore::satura.errors.HostFallbackWarning")
+def test_python_takes_the_steps_of_a_loop_that_data_may_end_and_that_has_many_nodes() -> None:
+    """As many copies of the body as there may be steps were searched for a minute."""
+    model = while_loop(250, "t = Cos(s)")
+    compiled = satura.compile(model, threads=1)
+    assert compiled.hosts == (("Loop 'y'",),)
+    check(model, compiled, {"x": np.array([0, 1, 2, 3], np.float32)})
+    made = satura.optimize(model)
+    assert isinstance(made, Parts) and [x.op_type for x in made.kept] == ["Loop"]
+
+
+def test_a_loop_that_data_may_end_is_a_program_where_it_has_few_nodes() -> None:
+    model = while_loop(4, "t = Cos(s)")
+    compiled = satura.compile(model, threads=1)
+    assert not compiled.hosts[0]
+    check(model, compiled, {"x": np.array([0, 1, 2, 3], np.float32)})
 
 
 def test_a_long_scan_of_a_batch_is_refused() -> None:

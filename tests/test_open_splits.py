@@ -34,6 +34,24 @@ def test_parts_of_a_fixed_axis_need_their_number_since_opset_18() -> None:
         satura.load(model)
 
 
+@pytest.mark.parametrize(
+    ("opset", "give"),
+    [
+        (11, "sizes as attribute 'split'"), (13, "sizes as input 'split'"),
+        (18, r"num_outputs=2, and the last part may be smaller, or sizes as input 'split'"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("extent", [5, "2*k+1", "n"])
+def test_parts_that_are_not_known_are_told_how_to_be(
+    extent: int | str, opset: int, give: str
+) -> None:
+    inputs: dict[str, Shape | Typed] = {"x": (extent,), "z": ("k",)}
+    model = make_model([node("Split", "x", "a b")], inputs, opset=opset, outputs=("a", "b"))
+    x, z = np.ones(5, np.float32), np.ones(2, np.float32)
+    with pytest.raises((ModelError, CallError), match=rf"Split.*: give {give}"):
+        satura.compile(model, threads=1).run({"x": x, "z": z})
+
+
 @pytest.mark.parametrize(("size", "aligned"), [([1, 3, 4, 5], 0), ([2, 1, 2, 4, 3], 1)])
 def test_affine_grids_are_those_of_onnxruntime(size: list[int], aligned: int) -> None:
     rank = len(size) - 2

@@ -9,6 +9,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -832,35 +833,36 @@ def if_size(axis: int, number: int, then: NodeProto, other: NodeProto) -> ModelP
 
 ONE_NUMBER = {
     "one row": (
-        if_size(0, 1, node("Squeeze", "x first", "p"), node("Identity", "x", "q")), "b", 1
+        if_size(0, 1, node("Squeeze", "x first", "p"), node("Identity", "x", "q")), "b"
     ),
     "four columns": (
-        if_size(1, 4, node("MatMul", "x w4", "p"), node("MatMul", "x w8", "q")), "k", 4
+        if_size(1, 4, node("MatMul", "x w4", "p"), node("MatMul", "x w8", "q")), "k"
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ONE_NUMBER)
-def test_what_is_written_for_one_number_of_a_size_says_so(
+def test_what_runs_at_one_number_of_a_size_is_written_for_all(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The branch of other sizes is not saved: a saved program has one of them."""
-    model, size, number = ONE_NUMBER[name]
+    model, size = ONE_NUMBER[name]
     source, output = tmp_path / "model.onnx", tmp_path / "out.onnx"
-    reason = rf"\(If\) .*: the size {size} is fixed at {number}, and"
-    with pytest.warns(EqualSizesWarning, match=reason) as found:
-        program = satura.optimize(model)
-    assert len(found) == 1
-    with pytest.warns(EqualSizesWarning, match=f"{reason} the saved model is for this size only"):
-        satura.save(program, output)
     source.write_bytes(model.SerializeToString())
-    assert cli("optimize", source, output) == 0
-    (line,) = capsys.readouterr().err.splitlines()
-    assert re.search(f"warning: .*{reason}", line)
-    compiled = satura.compile(model, threads=1)
+    assert cli("optimize", source, output, "--dim", f"{size}=9") == 0
+    assert not capsys.readouterr().err
+    compiled, saved = satura.compile(model, threads=1), onnx.load(output)
     for b, k in ((1, 4), (3, 4), (3, 8)):
         x = random_input(b, k, seed=b)
-        assert_close(compiled.run({"x": x})["y"], run(model, {"x": x})[0], 1e-5)
+        (expected,) = run(model, {"x": x})
+        assert_close(compiled.run({"x": x})["y"], expected, 1e-5)
+        assert_close(run(saved, {"x": x})[0], expected, 1e-5)
+
+
+def test_a_loaded_program_that_is_written_for_some_sizes_says_so(tmp_path: Path) -> None:
+    """It has one of the branches."""
+    reason = r"\(If\) .*: the size .* is fixed at 0, and the saved model is for this size only"
+    with pytest.warns(EqualSizesWarning, match=reason):
+        satura.save(satura.load(ONE_NUMBER["one row"][0]), tmp_path / "out.onnx")
 
 
 @pytest.mark.filterwarnings("error")

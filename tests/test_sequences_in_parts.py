@@ -116,11 +116,3 @@ def test_a_loop_does_not_pass_on_a_sequence_where_data_say_how_often() -> None:
         y = ConcatFromSequence<axis=0>(q) }}"""
     with pytest.raises(UnsupportedError, match="its number of steps is not known"):
         satura.compile(model_of(text), threads=1)
-
-
-def test_what_fixes_the_number_of_tensors_is_named() -> None:
-    text = (
-        "(float[n] x) => (float[p] y) { q = SplitToSequence(x) y = ConcatFromSequence<axis=0>(q) }"
-    )
-    with pytest.raises(UnsupportedError, match=r"depends on n, .*: declare .* numbers for n"):
-        satura.optimize(model_of(text))

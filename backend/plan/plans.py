@@ -16,7 +16,7 @@ from satura.backend.plan.plan import Plan, make_plan
 from satura.backend.plan.size_class import SizeClass, size_class
 from satura.backend.run.class_report import ClassReport
 from satura.backend.run.instances import Instances
-from satura.backend.run.part import Planned, Program
+from satura.backend.run.part import Planned, Program, ShownTypes
 from satura.backend.run.signatures import Sizes, Values
 from satura.rewrite.errors import CallError, ModelError, ProgramError
 from satura.rewrite.extract.schedule import Refusals, Schedule
@@ -53,13 +53,15 @@ class Elsewhere:
     where it leaves some open at further ones, or None where it cannot be made here; or for all
     sizes at which Python takes the steps or a branch of a node the one program around it. It
     searches `model` with satura's rules of the names that `rules` gives, and with others, and
-    raises ModelError where the model does not run.
+    raises ModelError where the model does not run. `shown` are the types of inputs and outputs at
+    all these sizes, where the schedule has fixed some.
     """
 
     types: Mapping[str, TensorType]
     at: Callable[[Mapping[str, int]], Schedule | Program | None]
     model: ModelApart | None = None
     rules: Callable[[], Sequence[str]] = tuple
+    shown: ShownTypes | None = None
 
 
 Again: TypeAlias = Callable[[Refusals], tuple[Schedule, object]]
@@ -81,6 +83,7 @@ class Plans(Program):
             {nodes[index].input_name: nodes[index].type for index in source.program.inputs},
             {name: nodes[index].type for name, index in outputs},
             elsewhere.types if elsewhere else None,
+            elsewhere.shown if elsewhere else None,
         )
         self._again = again
         self._take(source, made)

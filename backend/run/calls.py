@@ -48,13 +48,13 @@ class Runnable:
     @cached_property
     def inputs(self) -> dict[str, TensorType]:
         """Types of the inputs by name, in call order."""
-        return dict(self._part.inputs)
+        return dict(self._part.inputs if self.deciding else self._part.shown[0])
 
     @cached_property
     def outputs(self) -> dict[str, TensorType]:
         """Types of the outputs by name. Raises CallError where there are some for each value of an
         input."""
-        return dict(self._part.outputs)
+        return dict(self._part.shown[1])
 
     @cached_property
     def _has_sequences(self) -> bool:

@@ -41,6 +41,9 @@ MOST_PLANS = 32 << 20  # bytes
 MOST_PROGRAMS = 1 << 30  # bytes of programs for values, with their constants
 
 
+ShownTypes = tuple[Mapping[str, TensorType], Mapping[str, TensorType]]
+
+
 class Planned(NamedTuple):
     """What runs calls of some sizes, and its bytes; `report` is of their class."""
 
@@ -55,12 +58,14 @@ class Program(ABC):
     """A program, for the `values` of the inputs that decide shapes: these are none of `inputs`.
 
     It finds and makes plans by `sizes`; `declared` are types of inputs with more than it has.
+    `shown` are the types of inputs and outputs where other programs run at sizes that it has fixed.
     """
 
     def __init__(
         self, values: Values, inputs: Mapping[str, TensorType], outputs: Mapping[str, TensorType],
-        declared: Mapping[str, TensorType] | None = None,
+        declared: Mapping[str, TensorType] | None = None, shown: ShownTypes | None = None,
     ) -> None:  # fmt: skip
+        self.shown = shown
         self.values, self.inputs, self.outputs, self.declared = values, inputs, outputs, declared
         self.workspaces = Workspaces()
         self.sizes = {open_sizes(types.values()) for types in (inputs, declared or inputs)}
@@ -217,6 +222,12 @@ class Part:
     def outputs(self) -> Mapping[str, TensorType]:
         """Types of the outputs by name. Raises CallError as `program` does."""
         return self.program.outputs
+
+    @property
+    def shown(self) -> ShownTypes:
+        """The types of inputs and outputs at all sizes, also those of other programs. Raises
+        CallError as `program` does."""
+        return self.program.shown or (self.inputs, self.outputs)
 
     @property
     def deciding(self) -> tuple[str, ...]:

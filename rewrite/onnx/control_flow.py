@@ -11,7 +11,7 @@ from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.lower.broadcasting import fits, simplest
 from satura.rewrite.onnx.lower.context import Context, UnknownValue
 from satura.rewrite.onnx.lower.sequences import tensors_of
-from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import label
 from satura.rewrite.types.dims import Dim, SymbolicDim
@@ -23,6 +23,7 @@ Body = Callable[[GraphProto, Sequence[int]], Sequence[int]]
 MOST_STEPS = 256  # each of them is a copy of the body, which the search has to go through
 _WHERE = "in a body that runs only where data say so"
 _MOST_NODES = 128  # of all steps together, where Python may take them
+MOST_GUARDED = 640  # of those that data may end: a search of more takes ten seconds and longer
 
 
 class LongRepetition(UnsupportedError):
@@ -81,6 +82,11 @@ def _maybe(node: Context, condition: int) -> Iterator[None]:
     try:
         with build.only_where(condition):
             yield
+    except SameSize as same:
+        if build.for_all_sizes and not same.may_broadcast:  # the other branch takes other sizes
+            reason = f"{_WHERE}: {same.name} is {same.dim}"
+            raise UnknownValue(f"{label(node.proto)}: {reason}") from None
+        raise
     except ModelError as error:
         shown = str(error)
         if _WHERE not in shown:  # or a body inside says it
@@ -134,10 +140,14 @@ def _loop(node: Context, body: Body) -> list[int]:
     yes = build.constant(True, DType.BOOL)
     alive = yes if node.optional(1) is None else node[1]
     collected: list[list[int]] = []
-    for step in range(_steps(node, count.ravel()[0], "its number of steps")):
+    may_stay = build.may_stay  # before those inside are looked at
+    steps = _steps(node, count.ravel()[0], "its number of steps")
+    for step in range(steps):
         known = node.values.of(alive)
         if known is not None and not known.ravel()[0]:
             break
+        if known is None and may_stay:
+            _refuse_long(node, steps, MOST_GUARDED)
         number = build.constant(step, DType.I64)
         with nullcontext() if known is not None else _maybe(node, alive):
             goes_on, *results = body(graph, (number, alive, *state))
@@ -249,14 +259,19 @@ def _steps(node: Context, steps: Dim, what: str) -> int:
     Raises UnsupportedError for too many, LongRepetition where Python may take them and should.
     """
     if isinstance(steps, SymbolicDim) and node.build.takes_turns:
-        count, nodes = node.build.usual_number(steps), len(body_of(node, "body").node)
-        if count * nodes > _MOST_NODES:
-            shown = f"{count} steps of {nodes} nodes are more than {_MOST_NODES} nodes"
-            raise LongRepetition(f"{label(node.proto)}: {shown}")
+        _refuse_long(node, node.build.usual_number(steps), _MOST_NODES)
     count = node.fixed_dim(steps, what)
     if count > MOST_STEPS:
         raise node.unsupported(f"{count} steps are more than {MOST_STEPS}")
     return count
+
+
+def _refuse_long(node: Context, count: int, most: int) -> None:
+    """Raise LongRepetition where all steps together have more nodes than `most`."""
+    nodes = len(body_of(node, "body").node)
+    if count * nodes > most:
+        shown = f"{count} steps of {nodes} nodes are more than {most} nodes"
+        raise LongRepetition(f"{label(node.proto)}: {shown}")
 
 
 def _element(build: Tensors, x: int, axis: int) -> int:

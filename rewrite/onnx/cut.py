@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
@@ -11,6 +11,7 @@ from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.asked import bind_inputs, may_decide
 from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, initializer
+from satura.rewrite.onnx.inferred import InferenceFailed, inferred
 from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.onnx.made_sequences import sequence_input, sequence_of
 from satura.rewrite.onnx.opsets import is_standard
@@ -18,7 +19,7 @@ from satura.rewrite.onnx.order import in_order, uses
 from satura.rewrite.onnx.types import tensor_type, type_proto
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.sequence_type import SequenceType
-from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 RANDOM = frozenset((
     "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial",
@@ -30,7 +31,9 @@ class OpenExtents(UnsupportedError):
     """The node that computes `outputs` has results whose extents depend on data.
 
     There are no outputs where the node is in a function: the graph has names for them where the
-    functions are inlined. Where it `is_long`, sizes decide, and a program could run the node.
+    functions are inlined. Where it `is_long`, sizes decide, and a program could run the node. A
+    result that no program takes, a sequence or of unknown rank, has an empty type: such a node can
+    only stay in a saved model, together with those that read it.
     """
 
     def __init__(
@@ -58,7 +61,18 @@ class OpenExtents(UnsupportedError):
             for type_ in self.outputs.values()
             for dim in type_.tensor_type.shape.dim
         }
-        return {name: tensor_type(type_, sizes) for name, type_ in self.outputs.items()}
+        typed = {name: type_ for name, type_ in self.outputs.items() if is_typed(type_)}
+        return {name: tensor_type(type_, sizes) for name, type_ in typed.items()}
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether programs can take all results."""
+        return all(map(is_typed, self.outputs.values()))
+
+
+def is_typed(type_: TypeProto) -> bool:
+    """Whether a type is that of tensors whose element type and rank are known."""
+    return bool(type_.tensor_type.elem_type) and type_.tensor_type.HasField("shape")
 
 
 def with_open_sizes(name: str, type_: TypeProto, sizes: Collection[str]) -> TypeProto:
@@ -74,6 +88,8 @@ def with_open_sizes(name: str, type_: TypeProto, sizes: Collection[str]) -> Type
 def opened(name: str, type_: TypeProto, stays: Callable[[int], bool]) -> TypeProto:
     """The type of value `name` with a size of its own for each extent but numbers that stay."""
     tensor = type_.tensor_type
+    if not is_typed(type_):
+        return type_
     numbers = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
     shape = [each if each is not None and stays(each) else None for each in numbers]
     return with_open_sizes(name, helper.make_tensor_type_proto(tensor.elem_type, shape), ())
@@ -81,16 +97,28 @@ def opened(name: str, type_: TypeProto, stays: Callable[[int], bool]) -> TypePro
 
 @dataclass(frozen=True)
 class Cut:
-    """`before` computes what `cut_node` reads, and whatever else of it comes after the node.
+    """`before` computes what the `nodes` between read, mostly one, and whatever else of it comes
+    after them.
 
-    Constants that only graphs inside of the node read are not among that.
+    Constants that only graphs inside of a node read are not among that. The results of the nodes
+    that come after them are `open`.
     """
 
     model: ModelApart
     before: ModelApart
-    cut_node: NodeProto
+    nodes: tuple[NodeProto, ...]
     known: frozenset[str]
     open: Mapping[str, TypeProto]
+
+    @property
+    def cut_node(self) -> NodeProto:
+        """The first of the nodes."""
+        return self.nodes[0]
+
+    @property
+    def made(self) -> frozenset[str]:
+        """The names of all that the nodes compute."""
+        return frozenset(name for node in self.nodes for name in node.output if name)
 
     def alone(self) -> ModelProto:
         """The model of the node alone, for the reference implementation."""
@@ -122,7 +150,7 @@ class Cut:
     def after(self, passed: Mapping[str, TensorType]) -> ModelApart | None:
         """What reads the results of `before`, of these types, and of the node; None for nothing."""
         graph = self.model.proto.graph
-        done = self.known | self.open.keys()
+        done = self.known | self.made
         outputs = [value for value in graph.output if value.name not in done]
         nodes = _nodes_behind(
             (value.name for value in outputs),
@@ -171,26 +199,76 @@ def with_values(model: ModelApart, values: Mapping[str, Array]) -> ModelApart:
 
 
 def cut(model: ModelApart, outputs: Mapping[str, TypeProto]) -> Cut:
-    """`model` cut at the node that computes `outputs`."""
+    """`model` cut at the node that computes `outputs`, and at those that have to stay with it."""
     graph = model.proto.graph
     producers = _producers(graph.node)
     node = producers[next(iter(outputs))]
-    first = _nodes_behind(uses(node), producers)
+    are_typed = all(map(is_typed, outputs.values()))
+    nodes, types = ((node,), outputs) if are_typed else staying(model, node)
+    made = {name for node in nodes for name in node.output}
+    reads = {name for node in nodes for name in uses(node)} - made
+    first = _nodes_behind(reads, producers)
     apart = _sizes(graph)
     known = {name for each in first for name in each.output if name} - apart
     results = {value.name for value in graph.output}
     rest = _nodes_behind(
         results,
-        {name: each for name, each in producers.items() if name not in known | outputs.keys()},
+        {name: each for name, each in producers.items() if name not in known | made},
     )
-    wanted = set(uses(node)) - constants_inside(node, graph)
-    wanted |= (_read(rest) | results) & known
+    wanted = {name for each in nodes for name in {*uses(each)} - constants_inside(each, graph)}
+    wanted = (wanted - made) | ((_read(rest) | results) & known)
     ends = [ValueInfoProto(name=name) for name in sorted(wanted)]
-    return Cut(
-        model, _part(model, first, [], ends),
-        node,
-        frozenset(known), outputs,
-    )  # fmt: skip
+    return Cut(model, _part(model, first, [], ends), nodes, frozenset(known), types)
+
+
+def staying(
+    model: ModelApart, node: NodeProto
+) -> tuple[tuple[NodeProto, ...], dict[str, TypeProto]]:
+    """The node and those that read what no program takes of it, or lie between; and the types of
+    their results that programs take, by ONNX's shape inference.
+
+    Extents that are not known have sizes of their own.
+    """
+    graph = model.proto.graph
+    try:
+        found = inferred(model.proto).graph
+    except InferenceFailed:
+        found = graph
+    types = {value.name: value.type for value in (*found.output, *found.value_info)}
+    sizes = open_sizes(declared_inputs(graph).values())
+    order = in_order(graph.node, _given(graph))
+    inside, before = {order.index(node)}, set[int]()
+    while inside != before:
+        before = inside
+        made = {name for at in inside for name in order[at].output if name}
+        untyped = {name for name in made if not is_typed(types.get(name, TypeProto()))}
+        readers = {at for at, each in enumerate(order) if untyped & {*uses(each)}}
+        inside = _with_all_between(order, inside | readers)
+    typed = {name: with_open_sizes(name, types[name], sizes) for name in sorted(made - untyped)}
+    return tuple(order[at] for at in sorted(inside)), typed
+
+
+def _with_all_between(order: Sequence[NodeProto], chosen: set[int]) -> set[int]:
+    """The chosen ones of nodes, and those that depend on one of them where another depends on
+    them."""
+    behind: set[str] = set()
+    found: set[int] = set()
+    for at, node in enumerate(order):
+        if at in chosen or behind & {*uses(node)}:
+            found.add(at)
+            behind |= {*node.output} - {""}
+    read: set[str] = set()
+    for at in sorted(found, reverse=True):
+        if at in chosen or read & {*order[at].output}:
+            read |= {*uses(order[at])}
+        else:
+            found.remove(at)
+    return found
+
+
+def _given(graph: GraphProto) -> set[str]:
+    """The names of what no node of a graph computes."""
+    return {each.name for each in graph.initializer} | {each.name for each in graph.input}
 
 
 def constants_of(graph: GraphProto) -> set[str]:
@@ -212,7 +290,7 @@ def _sizes(graph: GraphProto) -> set[str]:
     it may decide shapes in each of them."""
     given = {tensor.name for tensor in graph.initializer}
     found: set[str] = set()
-    for node in in_order(graph.node, given | {value.name for value in graph.input}):
+    for node in in_order(graph.node, _given(graph)):
         is_plain = is_standard(node.domain) and node.op_type not in RANDOM
         if (
             is_plain

@@ -39,7 +39,7 @@ from satura.rewrite.onnx.lower.sequences import bound_input, check_operands, nam
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.misfit import misfit
-from satura.rewrite.onnx.open_control_flow import open_results
+from satura.rewrite.onnx.open_control_flow import open_results, without_types
 from satura.rewrite.onnx.order import in_order, label, short_label
 from satura.rewrite.onnx.origins import origins
 from satura.rewrite.onnx.types_of_steps import types_of_steps
@@ -216,10 +216,7 @@ class Importer:
         )
         first, before = len(self.lowered), self.in_steps
         body = self._body_of(context, scope, opsets, depth)
-        try:
-            results = control_flow(context, body)
-        except UnsupportedError as error:
-            raise self._may_run_outside(context, scope, body, depth, error) from None
+        results = self._control_flow(context, scope, body, depth)
         if results is not None:
             if can_stand_alone(context.proto, self.functions) and not is_decided(context):
                 if context.proto.op_type == "If":  # a call runs one branch of both
@@ -239,12 +236,38 @@ class Importer:
             except NoLowering:
                 pass
             except UnknownValue as error:
-                if any(x is not None and x < 0 for x in operands):
-                    raise  # the host is given tensors alone
+                if any(x is not None and x < 0 for x in operands):  # the host is given tensors
+                    raise self._without_program(context, error, depth) from None
                 refused = error
         if any(attribute.HasField("g") for attribute in node.attribute):
             raise context.unsupported("loops and other control flow are not supported")
-        return self._fall_back(context, domain, opsets, depth, refused)
+        try:
+            return self._fall_back(context, domain, opsets, depth, refused)
+        except UnknownValue as error:
+            raise self._without_program(context, error, depth) from None
+
+    def _control_flow(
+        self, context: Context, scope: Scope, body: Body, depth: int
+    ) -> Sequence[int] | None:
+        """Results of a node of control flow, which may be a program where it cannot run outside;
+        None for one of another op."""
+        may_stay = not depth and (self.values.asks or self.build.for_all_sizes)
+        while True:
+            self.build.may_stay = may_stay
+            try:
+                return control_flow(context, body)
+            except UnsupportedError as error:
+                outside = self._may_run_outside(context, scope, body, depth, error)
+                may_be_program = may_stay and isinstance(error, LongRepetition)
+                if isinstance(outside, OpenExtents) or not may_be_program:
+                    raise outside from None
+                may_stay = False
+
+    def _without_program(self, node: Context, error: UnknownValue, depth: int) -> UnsupportedError:
+        """The error of a node, or what says that it can stay in a model that is saved."""
+        if not self.build.for_all_sizes:
+            return error
+        return OpenExtents(str(error)) if depth else without_types(node, error)
 
     def _context(
         self, node: NodeProto, domain: str, opsets: Mapping[str, int], operands: Operands
@@ -269,6 +292,8 @@ class Importer:
         if outputs is None and not is_long:
             outside = [scope[name] for name in read_outside(node.proto)]
             outputs = types_of_steps(node, body, outside)
+        if outputs is None and self.build.for_all_sizes:
+            return without_types(node, error)
         if outputs is None and node.proto.op_type != "If":
             error.args = (f"{error}; {_UNDECLARED}",)
         return error if outputs is None else OpenExtents(str(error), outputs, is_long=is_long)

@@ -102,11 +102,11 @@ def load_fitting(
     model: Source, arguments: Mapping[str, Array], values: Mapping[str, Array] | None = None
 ) -> tuple[Program, dict[int, str]]:
     """The program of a model that runs at the sizes of these arguments, and per node of it the ONNX
-    node that it was made for.
+    node that it was made for. An argument takes the place of an initializer.
 
     Raises as `load` does, and CallError where they do not fit the inputs, or no program runs.
     """
-    found = model if isinstance(model, ModelApart) else read_apart(model)
+    found = without_defaults(read_apart(model), arguments)
     declared, _ = bind_inputs(declared_inputs(found.proto.graph), values or {})
     program, importer = _Import(values or {}, named_sizes(declared, arguments)).of(found)
     usual = program, importer.names(program)
@@ -368,7 +368,7 @@ class _Import:
         try:
             replace(self, for_all_sizes=True)._with_equal_sizes(apart, _USUAL_SIZE, {})
         except OpenExtents as other:
-            if other.outputs.keys() == outputs.keys():
+            if other.is_typed and other.outputs.keys() == outputs.keys():
                 outputs = other.outputs
         except (ModelError, UnsupportedError):
             pass  # before it there is a node that needs numbers

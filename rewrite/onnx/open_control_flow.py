@@ -14,7 +14,8 @@ from onnx import (
     helper,
 )
 
-from satura.rewrite.onnx.cut import with_open_sizes
+from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.onnx.cut import OpenExtents, with_open_sizes
 from satura.rewrite.onnx.inferred import InferenceFailed, inferred
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.lower.tensors import Tensors
@@ -62,6 +63,11 @@ def open_results(
             return None
         results[name] = with_open_sizes(name, found[name], sizes - {""})
     return results
+
+
+def without_types(node: Context, error: UnsupportedError) -> OpenExtents:
+    """What says of a node that no program takes its results, whose types are not known."""
+    return OpenExtents(str(error), {name: TypeProto() for name in node.proto.output if name})
 
 
 def _constants(node: Context, scope: Mapping[str, int], types: Types) -> dict[str, TensorProto]:

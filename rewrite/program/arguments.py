@@ -170,9 +170,10 @@ def _unknown(name: str, types: Mapping[str, TensorType], missing: Sequence[str])
     elif missing:
         hint = f"; {list(missing)} are missing"
     else:
-        other = advice("another value when you load the model", f"another --value {name}=...")
+        python = f"name it when you compile or load the model, as in inputs=[{name!r}]"
+        other = advice(python, f"give `satura compile` --input {name}, or --value {name}=...")
         hint = (
             ". One that has a default in the model, an initializer, is a constant of the program:"
-            f" remove the initializer, or give {other}"
+            f" {other}"
         )
     return CallError(f"there is no input {name!r}; the inputs are {list(types)}{hint}")

@@ -20,7 +20,7 @@ from satura.backend.jit.kernel import CompiledKernel
 from satura.backend.jit.machine_code import load_all
 from satura.backend.run import pool
 from satura.backend.run.instances import Instances
-from satura.backend.run.part import Part, Planned, Program
+from satura.backend.run.part import Part, Planned, Program, ShownTypes
 from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, Routine
 from satura.backend.run.signatures import Sizes
 from satura.backend.run.workspace import Workspaces
@@ -101,7 +101,10 @@ class ReadyProgram(Program):
     ) -> None:  # fmt: skip
         declared = None if row["declared"] is None else types_of(row["declared"])
         values = tuple(_value(*of(list, each)) for each in of(list, row["values"]))
-        super().__init__(values, types_of(row["inputs"]), types_of(row["outputs"]), declared)
+        types = types_of(row["inputs"]), types_of(row["outputs"])
+        rows = [] if row["shown"] is None else of(list, row["shown"])
+        shown = _alike(types, *map(types_of, rows)) if rows else None
+        super().__init__(values, *types, declared, shown)
         self.file, self.row, self.threads, self._compile = file, row, threads, compiled
         self._ready: dict[Sizes, Instances] = {}
         self._loaded: tuple[Sequence[int], Set[int]] | None = None
@@ -273,6 +276,18 @@ def _instances(routine: Routine, launches: tuple[Launch, ...], workspaces: Works
 def types_of(value: object) -> dict[str, TensorType]:
     """Types by name, as a header has them."""
     return {of(str, name): type_of(row) for name, row in of(dict, value).items()}
+
+
+def _alike(types: ShownTypes, *shown: Mapping[str, TensorType]) -> ShownTypes:
+    """Types that are shown. Raises ArtifactError where they are not of what has `types`."""
+    inputs, outputs = shown
+    kinds = [
+        [(name, type_.dtype, type_.rank) for each in pair for name, type_ in each.items()]
+        for pair in (types, shown)
+    ]
+    if kinds[0] != kinds[1]:
+        raise ArtifactError("its inputs and outputs are not those that it shows")
+    return inputs, outputs
 
 
 def _value(

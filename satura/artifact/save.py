@@ -100,6 +100,7 @@ def ready_half(
             "inputs": _types(program.inputs),
             "outputs": _types(program.outputs),
             "declared": _types(program.elsewhere.types) if program.elsewhere else None,
+            "shown": None if program.shown is None else [*map(_types, program.shown)],
             "constants": [
                 [type_row(TensorType(DType.of(array.dtype), array.shape)), writer.add(array)]
                 for array in program.store.arrays

@@ -26,6 +26,7 @@ from satura.commands.options import (
     DimsOfInputs,
     EachLimits,
     Executables,
+    Inputs,
     Limits,
     ModelName,
     Precision,
@@ -84,6 +85,7 @@ def compile_model(
     model: ModelName,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")],
     value: Values = None,
+    input: Inputs = None,
     dim: Dims = None,
     size: Annotated[
         list[str] | None,
@@ -114,7 +116,7 @@ def compile_model(
 
     source = file_or_light(model)
     refuse_to_replace(output, source, files)
-    chosen = compiling("default", files, threads, precision, cost, dim, limits, executables)
+    chosen = compiling("default", files, threads, precision, cost, dim, limits, executables, input)
     compile_to(model, source, output, size or [], value or [], chosen, not without_model, json)
 
 
@@ -199,6 +201,7 @@ def optimize(
     model: ModelName,
     output: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write it.")],
     value: Values = None,
+    input: Inputs = None,
     rules: RuleSetName = "default",
     files: With = None,
     dim: Dims = None,
@@ -228,7 +231,7 @@ def optimize(
 
     source = file_or_light(model)
     refuse_to_replace(output, source, files, may_be_model=True)
-    chosen = compiling(rules, files, threads, cost=cost, dims=dim, limits=limits)
+    chosen = compiling(rules, files, threads, cost=cost, dims=dim, limits=limits, inputs=input)
     timing = Timing(parse_sizes(size or []), threads) if time else None
     if timing is not None:
         needs_onnxruntime("--time")

@@ -29,12 +29,14 @@ class Compiling:
     dims: Dims = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     executables: str = "cost"
+    inputs: tuple[str, ...] = ()
 
     def compile(self, model: Model, progress: Progress, verify: bool = False) -> Compiled:
         """`model` compiled in this way."""
         return satura.compile(
             model, self.threads, self.precision, self.rules, verify, progress,
             dims=self.dims, cost=self.cost, limits=self.limits, executables=self.executables,
+            inputs=self.inputs,
         )  # fmt: skip
 
 
@@ -47,11 +49,12 @@ def compiling(
     dims: Sequence[str] | None = None,
     limits: str = "",
     executables: str = "cost",
+    inputs: Sequence[str] | None = None,
 ) -> Compiling:
     """What options say, as they are written. Raises CallError for one that says nothing."""
     return Compiling(
         with_files(rules, files or []), threads, precision, cost, parse_dims(dims or []),
-        parse_limits(limits), executables,
+        parse_limits(limits), executables, tuple(inputs or []),
     )  # fmt: skip
 
 

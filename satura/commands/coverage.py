@@ -7,7 +7,7 @@ from typing import cast
 from onnx import defs
 
 from satura.rewrite.onnx.checks import OLDEST_OPSET
-from satura.rewrite.onnx.control_flow import CONTROL_FLOW, MOST_STEPS
+from satura.rewrite.onnx.control_flow import CONTROL_FLOW, MOST_GUARDED, MOST_STEPS
 from satura.rewrite.onnx.lower.fallback import NEW_NAMES
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.opsets import Bodies
@@ -26,11 +26,13 @@ PARTLY = {
     " takes them in calls, and all lengths share the programs of the bodies. A saved program takes"
     f" {MOST_STEPS} steps at most.",
     "If, Loop, Scan": "where data decide the shape of a branch or how many steps there are, or"
-    f" whether an axis has to be so long, or there are always more than {MOST_STEPS}, Python takes"
-    " the steps, between two programs, and the bodies are programs. So it does at sizes at which"
+    f" whether an axis has to be so long, or there are always more than {MOST_STEPS}, or data may"
+    f" end steps that have more than {MOST_GUARDED} nodes in all, Python takes the steps, between"
+    " two programs, and the bodies are programs. So it does at sizes at which"
     " one of the branches does not run, where a saved program refuses calls. The rank and the"
     " element type of each result must follow from the bodies, whichever branch is taken and"
-    " however many steps: branches whose results differ in rank are refused. Where ONNX's shape"
+    " however many steps: branches whose results differ in rank are refused. In saved models they"
+    " stay, with the nodes that read what has no rank. Where ONNX's shape"
     " inference finds no rank, branches need declared shapes, and so do bodies of which Python"
     " takes the steps only where there are many.",
     "RoiAlign": "with a `sampling_ratio` of 0, ONNX's default, and of maxima, it runs on the host.",

@@ -17,6 +17,7 @@ from satura.commands.terminal import counted, measured, print_json, print_line, 
 from satura.commands.timing import ratio, sampled
 from satura.commands.values import with_values
 from satura.pipeline.inputs import random_inputs_of, sizes_text
+from satura.pipeline.models import open_inputs
 from satura.pipeline.optimized import optimized
 from satura.rewrite.onnx.files import read_apart
 from satura.rewrite.onnx.write.parts import write_model
@@ -36,7 +37,7 @@ def optimize(
     source = with_values(model, values)
     with progress(f"optimizing {Path(name).name}") as phase:
         how = compiling.rules, compiling.limits, phase, False, compiling.cost, compiling.dims
-        found = optimized(source, *how)
+        found = optimized(open_inputs(source, compiling.inputs), *how)
     made = found.made
     before = read_apart(source).proto.graph  # `output` may be the same file
     written, _ = write_model(made)

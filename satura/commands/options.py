@@ -40,6 +40,14 @@ Values = Annotated[
         " an .npy file; repeatable.",
     ),
 ]  # fmt: skip
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input", metavar="NAME",
+        help="An input that each call gives, although MODEL has an initializer for it, which is a"
+        " constant otherwise; repeatable.",
+    ),
+]  # fmt: skip
 _TYPICAL = (
     "A symbol's typical size, such as batch=1, or a range of sizes, such as seq=1:512, for which to"
     " be fast; other sizes give equally correct results."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,12 +54,15 @@ def run(
     up."""
     from satura.commands.values import with_values
     from satura.pipeline.verify import verify as verify_call
+    from satura.rewrite.onnx.defaults import defaults_among
     from satura.rewrite.onnx.files import read_apart
 
-    arguments, title = _arguments(given, model, compiling.dims), Path(name).name
+    arrays = _given_arrays(given)
+    arguments, title = _arguments(given, arrays, model, compiling.dims), Path(name).name
     with progress(f"running {title}") as phase:
         source = with_values(model, values)
-        compiled = compiling.compile(source, phase, verify)
+        replaced = tuple(defaults_among(read_apart(source), arrays)) if arrays else ()
+        compiled = replace(compiling, inputs=replaced).compile(source, phase, verify)
         arrays, sizes = arguments(compiled)
         if verify and any(given) and not compiled.deciding and len(compiled.parts) == 1:
             verify_call(compiled, arrays, read_apart(source))
@@ -76,7 +80,7 @@ def run_opened(
     late = [option for option, value in compiling.items() if value and option != "--threads"]
     if late:
         raise CallError(f"{late[0]} is for models, and {file} is compiled already")
-    arguments = _arguments(given)
+    arguments = _arguments(given, _given_arrays(given))
     opened = satura.open(file, is_trusted, verify)
     if threads not in (None, opened.threads):
         raise CallError(
@@ -113,17 +117,15 @@ def _results(
 
 
 def _arguments(
-    given: Given, model: Path | ModelProto | None = None, dims: Dims | None = None
-) -> Callable[[Runnable], Arguments]:
-    """The arguments for a program, of a `model` or saved: what was given is read at once.
+    given: Given, arrays: dict[str, Array], model: Path | ModelProto | None = None,
+    dims: Dims | None = None,
+) -> Callable[[Runnable], Arguments]:  # fmt: skip
+    """The arguments for a program, of a `model` or saved: the `arrays`, where these are given.
 
     Sizes that were not given are those of `dims`, which the program is made for.
     """
-    inputs, single, sizes = given
-    if not _is_drawn(given) and sizes:
-        raise CallError("--size is for random inputs; arrays that are given have their own sizes")
     if _is_drawn(given):
-        wanted = parse_sizes(sizes)
+        wanted = parse_sizes(given[2])
 
         def drawn(program: Runnable) -> Arguments:
             types: Mapping[str, TensorType] = program.inputs
@@ -140,6 +142,14 @@ def _arguments(
             return random_arguments(types, own), shown
 
         return drawn
+    return lambda program: (arrays, "")
+
+
+def _given_arrays(given: Given) -> dict[str, Array]:
+    """The arguments that are read from files, by name."""
+    inputs, single, sizes = given
+    if not _is_drawn(given) and sizes:
+        raise CallError("--size is for random inputs; arrays that are given have their own sizes")
     arrays: dict[str, Array] = {}
     for text in single:
         name, _, path = text.rpartition("=")
@@ -147,8 +157,7 @@ def _arguments(
             raise CallError(f"an input is written NAME=FILE.npy, as in x=x.npy; got {text!r}")
         refuse_twice("input", name, arrays)
         arrays[name] = read_input(Path(path))
-    arrays = {**(read_inputs(inputs) if inputs else {}), **arrays}
-    return lambda program: (arrays, "")
+    return {**(read_inputs(inputs) if inputs else {}), **arrays}
 
 
 def _show(title: str, results: Mapping[str, Array], output: Path | None, json: bool) -> None:

@@ -5,7 +5,7 @@ An interrupt does not cut these imports in two: half of NumPy's would break all 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, overload
 
 from satura.rewrite.errors import CallError, brief, file_errors
@@ -50,12 +50,14 @@ def _check(limits: Limits | None, progress: Progress | None = None, **flags: boo
             raise CallError(f"limits are satura.Limits(rounds=..., nodes=...), not {brief(limits)}")
 
 
-def load(model: Model, values: Mapping[str, object] | None = None) -> Program:
+def load(
+    model: Model, values: Mapping[str, object] | None = None, inputs: Iterable[str] = ()
+) -> Program:
     """The program of an ONNX model.
 
     Inputs whose `values` are given become constants of it: those that decide shapes, such as axes
     and sizes, must be given unless the model declares the shapes that follow from them. Inputs that
-    have an initializer in the model are constants, too: it is their value by default. A program
+    have an initializer in the model are constants, too, but for those named in `inputs`. A program
     takes for equal what mostly is, as open extents of operands that may broadcast, and for numbers
     what must be known and only sizes decide, as the steps of a loop: other sizes are run by what
     `compile` makes of the model, and by `interpret` of the model itself. Raises ModelError for a
@@ -63,8 +65,9 @@ def load(model: Model, values: Mapping[str, object] | None = None) -> Program:
     """
     import_whole("satura.pipeline.models")
     from satura.pipeline.models import load as load_model
+    from satura.pipeline.models import open_inputs
 
-    return load_model(model, values)
+    return load_model(open_inputs(model, inputs), values)
 
 
 def save(program: Program | Parts, path: str | Path) -> None:
@@ -133,20 +136,20 @@ def interpret(program: Model, arguments: Mapping[str, Array]) -> dict[str, Array
 @overload
 def optimize(
     model: Program, rules: Rules = "default", limits: Limits | None = None, strict: bool = False,
-    dims: Dims | None = None, cost: CostModel | str | None = None,
+    dims: Dims | None = None, cost: CostModel | str | None = None, inputs: Iterable[str] = (),
 ) -> Program: ...  # fmt: skip
 
 
 @overload
 def optimize(
     model: Model, rules: Rules = "default", limits: Limits | None = None, strict: bool = False,
-    dims: Dims | None = None, cost: CostModel | str | None = None,
+    dims: Dims | None = None, cost: CostModel | str | None = None, inputs: Iterable[str] = (),
 ) -> Program | Parts: ...  # fmt: skip
 
 
 def optimize(
     model: Model, rules: Rules = "default", limits: Limits | None = None, strict: bool = False,
-    dims: Dims | None = None, cost: CostModel | str | None = None,
+    dims: Dims | None = None, cost: CostModel | str | None = None, inputs: Iterable[str] = (),
 ) -> Program | Parts:  # fmt: skip
     """The cheapest program that the rules can make of `model` within `limits`.
 
@@ -155,8 +158,8 @@ def optimize(
     them as one model.
 
     A limit that cuts the search short is a warning: the best program found so far is returned.
-    `save` writes nodes of `model` where nothing is cheaper for a runtime. `dims`, `cost` and rules
-    of your own are as for `compile`; without a `cost` the result is alike on every machine.
+    `save` writes nodes of `model` where nothing is cheaper for a runtime. `dims`, `cost`, `inputs`
+    and rules of your own are as for `compile`; without `cost` the result is alike on all machines.
 
     Where axes whose sizes have different names meet in an op that broadcasts, the program is for
     equal sizes only, and may compute something else where one of them is 1: an EqualSizesWarning
@@ -164,10 +167,12 @@ def optimize(
     """
     import_whole("satura.pipeline.optimized")
     _check(limits, strict=strict)
+    from satura.pipeline.models import open_inputs
     from satura.pipeline.optimized import optimized
     from satura.rewrite.program.equal_sizes import warn_of_equal_sizes
 
-    made = optimized(model, rules, limits, strict=strict, cost=cost, dims=dims).made
+    source = open_inputs(model, inputs)
+    made = optimized(source, rules, limits, strict=strict, cost=cost, dims=dims).made
     warn_of_equal_sizes(made.taken, "the program, also when it is saved,")
     return made
 
@@ -209,6 +214,7 @@ def compile(
     cost: CostModel | str | None = None,
     limits: Limits | None = None,
     executables: str = "cost",
+    inputs: Iterable[str] = (),
 ) -> Compiled:
     """Rewrite `model` and compile it to kernels that run on `threads` threads (None: all cores;
     more than there are cores are not used).
@@ -229,6 +235,9 @@ def compile(
     equal), "generic" (a kernel made for one also runs others, wherever it can), or "cost": where
     that loses less time than it takes to compile another.
 
+    `inputs` names inputs for which the model has initializers, and which each call is to give:
+    others of this kind are constants, as all weights are in models of old exporters.
+
     What satura's own rules make of a model is kept on disk beside the kernels, and not searched for
     again: see `Compiled.is_remembered`. A file that was compiled so before is opened, weights and
     all, as `open` does it: the next process imports no compiler until it asks for more than calls.
@@ -244,6 +253,7 @@ def compile(
     from satura.backend.plan.merging import MERGING
     from satura.backend.target import threads_for
     from satura.pipeline.compiled import Compiled
+    from satura.pipeline.models import input_names, open_inputs
     from satura.pipeline.ready import keep, key_of, recalled
     from satura.pipeline.rule_sets import exact
 
@@ -252,7 +262,7 @@ def compile(
     if executables not in MERGING:
         raise CallError(f"executables is {brief(executables)}; choose from {list(MERGING)}")
     _check(limits, progress, verify=verify, strict=strict)
-    count = threads_for(threads)
+    count, names = threads_for(threads), input_names(inputs)
     chosen = exact(rules) if precision == "exact" else rules
 
     def make(progress: Progress | None = None) -> CompiledSchedule:
@@ -274,9 +284,11 @@ def compile(
             lambda model, refusals: search(model, progress, refusals),
             lambda program, refusals: search(program, None, refusals).schedule, dims,
             chosen, count, progress, executables, verify,
-        ).kernels(model if key is None else key.model)  # fmt: skip
+        ).kernels(open_inputs(model if key is None else key.model, names))  # fmt: skip
 
-    key = None if verify else key_of(model, chosen, limits, cost, dims, count, executables)
+    key = None
+    if not verify:
+        key = key_of(model, chosen, limits, cost, dims, count, executables, names)
     found = None if key is None else recalled(key, limits, make)
     if found is not None:
         return Compiled(found)

@@ -74,7 +74,10 @@ class Chain(Program):
         for part in self.parts:
             types |= part.outputs
         outputs = {name: types[name] for name in self._names(types)}
-        super().__init__(values_of(values, values.keys()), inputs, outputs)
+        for part in self.parts:
+            types |= part.shown[1]
+        shown = inputs, {name: types[name] for name in outputs}
+        super().__init__(values_of(values, values.keys()), inputs, outputs, shown=shown)
         how = "Python takes its turns" if self._node.bodies else "the node runs on the host"
         warn_caller(f"{found}: {how}, between two programs", HostFallbackWarning)
 

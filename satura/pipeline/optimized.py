@@ -93,7 +93,8 @@ def _as_one(found: Searched) -> Optimized:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A node that stays, the types of its results, and the constants that it has for itself."""
+    """A node that stays, the types of its results that programs can take, and the constants that it
+    has for itself."""
 
     node: NodeProto
     types: Mapping[str, TypeProto]
@@ -138,7 +139,9 @@ def _steps(model: ModelApart, rewrite: _Rewrite) -> Iterator[_Step]:
         for step in _steps(parts.before, rewrite) if ends else ():
             yield step
             results |= _results(step)
-        yield _Kept(parts.cut_node, parts.open, _constants_inside(parts.cut_node, rest))
+        for node in parts.nodes:
+            types = {name: parts.open[name] for name in node.output if name in parts.open}
+            yield _Kept(node, types, _constants_inside(node, rest))
         rest = parts.after({name: results[name] for name in tensors_among(ends, results)})
 
 
@@ -200,7 +203,12 @@ def _outputs(graph: GraphProto, steps: Sequence[_Step]) -> Iterator[ValueInfoPro
         labels |= dict.fromkeys(found, step.source.labels if isinstance(step, Searched) else {})
     sizes = open_sizes(declared_inputs(graph).values())
     declared = {value.name: value.type.tensor_type.shape.dim for value in graph.output}
-    for name in tensors_among(declared, types):
+    kept = {name for each in steps if isinstance(each, _Kept) for name in each.node.output}
+    untyped = {value.name: value for value in graph.output if value.name in kept - types.keys()}
+    for name in tensors_among(declared, {**types, **untyped}):
+        if name in untyped:
+            yield untyped[name]
+            continue
         type_ = type_proto(types[name], labels[name])
         dims = type_.tensor_type.shape.dim
         for extent, own, stated in zip(

@@ -24,6 +24,7 @@ from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.onnx.load import load_at, load_for
+from satura.rewrite.onnx.shown_types import shown_types
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.stored import StoredFile
 from satura.rewrite.types.tensor_type import Array
@@ -140,7 +141,8 @@ class Making:
                 program, lambda made: refused_dispatches(made, self.threads, sizes)
             )
 
-        return Elsewhere(declared, at, model, lambda: names_in_the_book(self.rules))
+        shown = shown_types(model, source, declared)
+        return Elsewhere(declared, at, model, lambda: names_in_the_book(self.rules), shown)
 
     def _in_turns(
         self, model: ModelApart, found: OpenExtents, values: Mapping[str, Array]

@@ -221,15 +221,21 @@ def _equal_parts(node: Context, extent: Dim, count: int) -> tuple[Dim, ...]:
     """
     if node.has("num_outputs") and node.integer("num_outputs") != count:
         raise node.wrong(f"num_outputs is {node.integer('num_outputs')}, it has {count} outputs")
-    if node.opset >= 18 and not node.has("num_outputs") and isinstance(extent, int):
-        raise node.wrong("it has neither sizes nor num_outputs")
+    give = "sizes as input 'split'" if node.opset >= 13 else "sizes as attribute 'split'"
+    if node.opset >= 18 and not node.has("num_outputs"):
+        give = f"num_outputs={count}, and the last part may be smaller, or {give}"
+        if isinstance(extent, int):
+            raise node.wrong(f"it has neither sizes nor num_outputs: give {give}")
     part = exact_quotient(extent, count)
     if part is not None:
         return (part,) * count
     if node.opset < 18 or not node.has("num_outputs"):
-        if isinstance(extent, int):
-            raise node.wrong(f"extent {extent} does not split into {count} equal parts")
-        node.build.need_equal(extent // count * count, extent)
+        whole = extent // count * count
+        if not may_be_equal(whole, extent):
+            raise node.wrong(
+                f"extent {extent} does not split into {count} equal parts: give {give}"
+            )
+        node.build.need_equal(whole, extent)
     part = (extent + (count - 1)) // count
     last = extent - part * (count - 1)
     if isinstance(last, int) and last < 0:

@@ -72,6 +72,7 @@ class Tensors(Refusing):
         self.clamps = clamps or for_all_sizes
         self.has_chosen = False
         self.takes_turns = False  # whether Python may take the steps of the node at hand
+        self.may_stay = False  # whether it may be no part of this program, though it could be
         self.is_run = True
         self.where: int | None = None
         self.place = ""

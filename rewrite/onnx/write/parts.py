@@ -6,6 +6,7 @@ from onnx import ModelProto, NodeProto, helper
 
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.made_sequences import sequence_of
+from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import all_nodes, label, uses
 from satura.rewrite.onnx.parts import Parts
 from satura.rewrite.onnx.types import type_proto
@@ -52,6 +53,7 @@ class _Graph:
         self._versions = opsets([*self._programs.values()], self._old)
         self._emit = Emitter([*self._programs.values()], parts.names)
         self._kept: dict[int, NodeProto] = {}
+        self._elements: dict[str, str] = {}  # the tensors of one axis with the names they get
         self._ends = {value.name for value in parts.outputs}
         self._named = {*parts.inputs}
         self._new_names: dict[str, str] = {}
@@ -62,21 +64,35 @@ class _Graph:
     def add_program(self, program: Program) -> None:
         """Write a program, whose results get their names; those of parts before have theirs."""
         made = self._programs[id(program)]
+        lists = {name for name, at in made.outputs if made.nodes[at].type.rank == 1}
         for name, tensor in write_nodes(made, self._emit, self._versions[""]).items():
+            if name in lists:
+                self._elements.setdefault(name, tensor)
             if name not in self._named:
                 self._name(tensor, name)
 
     def add_node(self, node: NodeProto) -> None:
-        """Write a node as it is, and those that make sequences for it of their tensors."""
+        """Write a node as it is, and those that make sequences for it of their tensors.
+
+        A Range reads single elements without an axis: with one ONNX refuses them where it knows it.
+        """
         for name in dict.fromkeys(uses(node)):
             if name not in self._named:
                 self._emit.nodes.append(sequence_of(name, self._named))
                 self._named.add(name)
         copy = NodeProto()
         copy.CopyFrom(node)
+        if node.op_type == "Range" and is_standard(node.domain):
+            copy.input[:] = [self._element(name) for name in node.input]
         self._kept[id(copy)] = copy
         self._emit.nodes.append(copy)
         self._named |= set(node.output)
+
+    def _element(self, name: str) -> str:
+        """What a program has computed, without its axis."""
+        if name not in self._elements:
+            return name
+        return self._emit.node("Reshape", self._elements[name], self._emit.integers([]))
 
     def model(self) -> tuple[ModelProto, dict[str, Constant]]:
         """All that was written, in the oldest opset that serves."""
