@@ -241,8 +241,14 @@ def test_what_is_no_sequence_is_refused(arguments: dict[str, object], reason: st
 
 
 def test_a_sequence_without_ranks_is_refused() -> None:
+    """So is an optional of one tensor, of which one rank is shown."""
     with pytest.raises(UnsupportedError, match=r"input 's' is a sequence .* give them"):
         load(mapped())
+    inputs, outputs = [typed("o", "optional")], [onnx.ValueInfoProto(name="p")]
+    model = helper.make_model(helper.make_graph([node("Identity", "o", "p")], "g", inputs, outputs))
+    shown = r"as in values=\{'o': numpy\.array\(\[2\]\)\} for a tensor of rank 2, -1 for none"
+    with pytest.raises(UnsupportedError, match=shown):
+        load(model)
 
 
 @pytest.mark.parametrize("inputs", ["", ", int64 i"], ids=["constant", "given"])

@@ -92,14 +92,15 @@ class Values:
         if found and self.asks:
             raise Asked(frozenset(found))
         for name, type_ in found.items():
+            ranks, meaning = type_.example
             give = advice(
                 f"compile it, or give them when you load it, as in values={{'{name}':"
-                " numpy.array([2, 2])}",
-                f"give them, as in --value {name}=2,2",
+                f" numpy.array({ranks})}}",
+                f"give them, as in --value {name}={','.join(map(str, ranks))}",
             )
             raise UnsupportedError(
                 f"input '{name}' is {type_}: the ranks of its tensors decide the program; {give}"
-                " for two tensors of rank 2"
+                f" for {meaning}"
             )
 
     def needed(self, index: int) -> Known | None:

@@ -47,6 +47,15 @@ class SequenceType(TensorType):
             found[own] = TensorType(self.element, tuple(shape))
         return found
 
+    @property
+    def example(self) -> tuple[list[int], str]:
+        """Ranks that this may have, and what they say."""
+        rank = 2 if self.dims is None else len(self.dims)
+        if self.is_list:
+            return [rank, rank], f"two tensors of rank {rank}"
+        absent = f", {ABSENT} for none" if self.is_optional else ""
+        return [rank], f"a tensor of rank {rank}{absent}"
+
     def __str__(self) -> str:
         shape = "[…]" if self.dims is None else f"[{', '.join(str(x or '?') for x in self.dims)}]"
         kind = "a sequence of " if self.is_list else ""
