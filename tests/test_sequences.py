@@ -216,6 +216,26 @@ def test_a_saved_program_has_sequences_as_inputs(tmp_path: Path) -> None:
         opened.run({"s": [a] * 50, "o": b})
 
 
+@pytest.mark.parametrize("with_model", [True, False])
+def test_a_saved_program_has_as_many_outputs_as_its_sequence_is_long(
+    with_model: bool, tmp_path: Path
+) -> None:
+    """Not as many as that of the sizes it was made for; further sizes take the model."""
+    split = helper.make_node("SplitToSequence", ["x"], ["s"], axis=0)
+    inputs = [helper.make_tensor_value_info("x", F32, ["n", 4])]
+    outputs = [helper.make_tensor_sequence_value_info("s", F32, None)]
+    model = helper.make_model(helper.make_graph([split], "graph", inputs, outputs))
+    compiled = satura.compile(model, threads=1)
+    expected = {n: compiled.run({"x": random_input(n, 4)}) for n in (3, 1)}
+    compiled.save(tmp_path / "split.satura", with_model=with_model)
+    opened = satura.open(tmp_path / "split.satura")
+    for n in (3, 1, 5, 0) if with_model else (3, 1):
+        found = opened.run({"x": random_input(n, 4)})
+        assert [*found] == [f"s[{at}]" for at in range(n)]
+        for name, each in expected.get(n, {}).items():
+            np.testing.assert_array_equal(found[name], each)
+
+
 def test_a_sequence_without_tensors_has_no_outputs() -> None:
     assert satura.compile(mapped(), threads=1).run({"s": [], "o": None}) == {"n": 0}
     inputs, outputs = [typed("o", "optional")], [onnx.ValueInfoProto(name="p")]

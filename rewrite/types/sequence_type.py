@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from satura.rewrite.errors import CallError
@@ -65,6 +66,21 @@ class SequenceType(TensorType):
 def member(name: str, at: int) -> str:
     """What a tensor of a sequence is called."""
     return f"{name}[{at}]"
+
+
+def are_alike(outputs: Mapping[str, TensorType], others: Mapping[str, TensorType]) -> bool:
+    """Whether outputs of one model have the same names and element types at two sizes, at which its
+    sequences may have more or fewer tensors."""
+    kinds = {
+        (_whole(name), type_.dtype) for each in (outputs, others) for name, type_ in each.items()
+    }
+    has_one_each = len(kinds) == len({name for name, _ in kinds})
+    return has_one_each and all(_whole(name) != name for name in outputs.keys() ^ others.keys())
+
+
+def _whole(name: str) -> str:
+    """The name of the sequence that a tensor is called after; its own where there is none."""
+    return name[: name.rindex("[")] if name.endswith("]") and "[" in name else name
 
 
 def is_absent(ranks: Array) -> bool:

@@ -22,6 +22,7 @@ from satura.rewrite.onnx.files import ModelApart, initializer, read_apart
 from satura.rewrite.onnx.load import load_at
 from satura.rewrite.onnx.narrow import BITS
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.sequence_type import are_alike
 from satura.rewrite.types.tensor_type import TensorType, open_sizes
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _program_at(program: ReadyProgram, sizes: Mapping[str, int]) -> tuple[Progra
     if (
         here != there
         or not open_sizes(types.values()) <= sizes.keys()
-        or [name for name, _ in found.outputs] != [*program.outputs]
+        or not are_alike({name: nodes[at].type for name, at in found.outputs}, program.outputs)
     ):
         raise ArtifactError(f"{program.file.path} is damaged: it has another model; save it again")
     return found, rules

@@ -26,6 +26,7 @@ from satura.backend.run.signatures import Sizes
 from satura.backend.run.workspace import Workspaces
 from satura.rewrite.errors import ArtifactError, CallError, ProgramError
 from satura.rewrite.types.dims import static
+from satura.rewrite.types.sequence_type import are_alike
 from satura.rewrite.types.shown import shown as value_text
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
@@ -229,10 +230,7 @@ class ReadyProgram(Program):
         given = {name: of(list, each) for name, each in of(dict, row["outputs"]).items()}
         regions = {name: natural(region) for name, (region, _) in given.items()}
         outputs = {name: type_of(each) for name, (_, each) in given.items()}
-        kinds = [
-            {name: type_.dtype for name, type_ in each.items()} for each in (outputs, self.outputs)
-        ]
-        if kinds[0] != kinds[1] or any(type_.symbols for type_ in outputs.values()):
+        if not are_alike(outputs, self.outputs) or any(each.symbols for each in outputs.values()):
             raise ArtifactError("a routine has other outputs")
         numbers = self.file.section(natural(row["numbers"])).view(np.int64)
         places = self.file.section(natural(row["regions"])).view(np.int64)
@@ -240,7 +238,7 @@ class ReadyProgram(Program):
         count = natural(row["constants"])
         routine = Routine(
             inputs,
-            tuple(Output(name, outputs[name], regions[name]) for name in self.outputs),
+            tuple(Output(name, type_, regions[name]) for name, type_ in outputs.items()),
             natural(row["computed"]),
             tuple(constants[:count]),
             launches,
