@@ -328,3 +328,18 @@ def test_ranges_without_end_are_named(position: int, bad: float) -> None:
     given = make_model([proto], {name: [] for name in numbers})
     with pytest.raises(CallError, match=reason):
         satura.compile(given, threads=1).run(numbers)
+
+
+@pytest.mark.parametrize("op", ["Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Max", "Min"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_nan_decides_a_shape_as_it_compares(op: str, swapped: bool) -> None:
+    """It is neither less nor more than a number, and the largest and the least of both."""
+    names = "one nan" if swapped else "nan one"
+    isnan = [node("IsNaN", "chosen", "holds")] if op in ("Max", "Min") else []
+    first = node(op, names, "chosen" if isnan else "holds")
+    model = make_model(
+        [first, *isnan, node("Where", "holds three two", "k"), node("Tile", "x k", "y")],
+        {"x": (2, 4)},
+        {"nan": np.float32(np.nan), "one": np.float32(1), "three": [3, 1], "two": [2, 1]},
+    )
+    agrees_with_onnxruntime(model, {"x": random_input(2, 4)})

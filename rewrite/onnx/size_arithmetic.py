@@ -90,7 +90,7 @@ class Arithmetic:
             "min": self.least_of,
             "eq": self._equal,
             "le": self._at_most,
-            "lt": lambda a, b: _not(self._at_most(b, a)),
+            "lt": self._less,
             **self.logic,
         }
 
@@ -105,13 +105,13 @@ class Arithmetic:
         is_less = self._at_most(a, b)
         if isinstance(is_less, SymbolicDim):
             return _decided(smallest(_dim(a), _dim(b)))
-        return a if is_less else b
+        return a if is_less or _is_nan(a) else b
 
     def greatest_of(self, a: Element, b: Element) -> Element:
         is_less = self._at_most(a, b)
         if isinstance(is_less, SymbolicDim):
             return _decided(largest(_dim(a), _dim(b)))
-        return b if is_less else a
+        return b if is_less or _is_nan(b) else a
 
     def _at_most(self, a: Element, b: Element) -> Truth:
         """Whether a <= b: a dim that is 0 or 1 where that depends on sizes."""
@@ -123,6 +123,12 @@ class Arithmetic:
             return False
         found = True if known_at_least(difference, 0) else is_positive(difference + 1)
         return self.is_natural(difference) if found is None else found
+
+    def _less(self, a: Element, b: Element) -> Truth:
+        """Whether a < b, which is not whether b <= a fails: NaN is neither."""
+        if isinstance(a, int | float) and isinstance(b, int | float):
+            return a < b
+        return _not(self._at_most(b, a))
 
     def _equal(self, a: Element, b: Element) -> Truth:
         return True if a == b else _and(self._at_most(a, b), self._at_most(b, a))
@@ -168,6 +174,10 @@ class Arithmetic:
         if isinstance(a, float) and not np.isfinite(a):
             raise Undecided
         return trunc(a)
+
+
+def _is_nan(a: Element) -> bool:
+    return isinstance(a, float) and a != a
 
 
 def _dim(a: Element) -> Dim:
