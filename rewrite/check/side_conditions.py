@@ -7,7 +7,7 @@ from random import Random
 from traceback import walk_tb
 from types import FrameType
 
-from satura.rewrite.check.both_sides import fingerprint
+from satura.rewrite.check.both_sides import fingerprint, has_left_value
 from satura.rewrite.check.instances import (
     HIGH_RANKS,
     NO_WISH,
@@ -140,6 +140,9 @@ class Firings:
         return None
 
     def _try(self, instance: Instance, wish: Wish, room: bool) -> None:
+        """Count what the conditions say of an instance whose left side has a value."""
+        if not has_left_value(instance):
+            return
         self.matches += 1
         before = fingerprint(instance)
         try:
