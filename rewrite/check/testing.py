@@ -27,6 +27,7 @@ from satura.rewrite.check.compare import node_values
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
 from satura.rewrite.check.every_value import of_every_value
+from satura.rewrite.check.exchanged_extents import with_exchanged_extents
 from satura.rewrite.check.extremes import (
     SQUARE_DRAWS,
     of_equal_extents,
@@ -40,6 +41,7 @@ from satura.rewrite.check.extremes import (
     of_small_extents,
     with_extreme_numbers,
     with_giant_extents,
+    with_opposite_zeros,
     with_other_zeros,
 )
 from satura.rewrite.check.in_egraph import examine_saturated
@@ -207,6 +209,8 @@ def _extremes(
     yield from with_other_zeros(found, scale)
     yield from with_extreme_numbers([*found, *beside], exact, scale)
     yield from with_giant_extents(direction, found, scale)
+    yield from with_opposite_zeros(found, scale)
+    yield from with_exchanged_extents(direction, found, seed, scale)
 
 
 def _hint(rule: Rule, seed: int, attempts: int, tried: Sequence[Firings]) -> str:
