@@ -23,6 +23,7 @@ from satura.rewrite.check.both_sides import (
     examine,
     right_side_failure,
 )
+from satura.rewrite.check.common_steps import with_common_steps
 from satura.rewrite.check.compare import node_values
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
@@ -211,6 +212,7 @@ def _extremes(
     yield from with_giant_extents(direction, found, scale)
     yield from with_opposite_zeros(found, scale)
     yield from with_exchanged_extents(direction, found, seed, scale)
+    yield from with_common_steps(found, seed, scale)
 
 
 def _hint(rule: Rule, seed: int, attempts: int, tried: Sequence[Firings]) -> str:
