@@ -20,6 +20,7 @@ from satura.rewrite.language.terms import (
     binary,
     cast,
     concat,
+    conv,
     gather,
     pad,
     pool,
@@ -35,6 +36,7 @@ from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     Count,
+    Groups,
     Padding,
     Perm,
     Shape,
@@ -176,6 +178,49 @@ SMALL = [divide_bytes, sums_of_bytes, all_but_one]
 @pytest.mark.parametrize("law", deep_but([divide_bytes], SMALL), ids=lambda each: each.name)
 def test_small_operands_have_every_value(law: Rule, seed: int) -> None:
     assert check(law, seed, shrink=False).verdict == "refuted"
+
+
+@attribute_function
+def mirrored(x: TensorType) -> Slices:
+    """Everything of images, whose rows and columns are read from the end."""
+    inner = range(1, x.rank - 1)
+    starts = tuple(dim - 1 if axis in inner else 0 for axis, dim in enumerate(x.shape))
+    return Slices(starts, x.shape, tuple(-1 if axis in inner else 1 for axis in range(x.rank)))
+
+
+@attribute_function
+def turned_taps(w: TensorType) -> Slices:
+    """All of a kernel, whose taps are read from the end."""
+    taps = range(w.rank - 2)
+    starts = tuple(dim - 1 if axis in taps else 0 for axis, dim in enumerate(w.shape))
+    return Slices(starts, w.shape, tuple(-1 if axis in taps else 1 for axis in range(w.rank)))
+
+
+@attribute_function
+def equal(s: Slices, t: Slices) -> bool:
+    return s == t
+
+
+@attribute_function
+def is_symmetric(w: Window) -> bool:
+    return w.lo == w.hi and w.strides == (1,) * w.rank
+
+
+@rule
+def conv_of_mirrored(x: Tensor, w: Tensor, s: Slices, v: Window, g: Groups) -> Law:
+    """conv(mirrored(x), w) = mirrored(conv(x, mirrored(w))) of integers, in steps of 1"""
+    left = conv(slice_(x, s), w, v, g)
+    taps = slice_(w, turned_taps(w.type))
+    right = slice_(conv(x, taps, v, g), mirrored(left.type))
+    are_mirrored = equal(s, mirrored(x.type))
+    return rewrites(left, right, are_mirrored, is_symmetric(v), x.type.dtype.is_integer)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(3))
+def test_all_of_a_tensor_is_read_from_the_end(seed: int) -> None:
+    report = check(conv_of_mirrored, seed)
+    assert report.is_sound, str(report)
 
 
 @attribute_function

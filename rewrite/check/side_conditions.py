@@ -75,9 +75,10 @@ class Firings:
         """Draw until there are `wanted` firings and every condition gave both answers.
 
         If a quarter of the `attempts` gave hardly any firings, later draws are varied: they
-        resemble what fired or met most conditions, use one family of dtypes or high ranks, or
-        prefer functions and dtypes that the rule names. If firings stay rare, twice as many
-        attempts are made, and at last dtypes are tried for which the conditions hold.
+        resemble what fired or met most conditions, use one family of dtypes or high ranks, prefer
+        functions and dtypes that the rule names, or reverse what is sliced or reshaped. If firings
+        stay rare, twice as many attempts are made, and at last dtypes are tried for which the
+        conditions hold.
         """
         self._draw(random, wanted, attempts)
         if 3 * len(self.found) < wanted and RARELY * len(self.found) < self.matches:
@@ -117,7 +118,7 @@ class Firings:
         rank = random.choice(RARE_RANKS)
         family = random.choice((FLOATING, WHOLE, (random.choice(COMPUTED),)))
         dtypes = (family, named_dtypes(self.direction), ())[number // 2 % 3]
-        return Wish(rank, (), dtypes, named=number % 4 < 2)
+        return Wish(rank, (), dtypes, named=number % 4 < 2, reverses=number % 16 < 8)
 
     def report(self) -> DirectionReport:
         return DirectionReport(
