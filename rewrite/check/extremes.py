@@ -41,6 +41,7 @@ LARGE_DRAWS = 160
 LARGE_EXTENTS: tuple[tuple[Dim, ...], ...] = ((513, 1), (513, 1), (2051, 1), (256, 1))
 LONGEST = (140_001, 1)  # a sum of so many bytes is no f32, nor a position among them a u16
 LONGEST_DRAWS = 120
+MANY = 100  # elements; and as many firings have their turn
 MOST_LARGE_ELEMENTS = 1_000_000
 SMALL_DRAWS = 300
 SMALL_EXTENTS: tuple[tuple[Dim, ...], ...] = ((0, 1, 2), (0, 1, 2), (1, 2, 6))
@@ -119,6 +120,19 @@ def of_large_extents(
         dtypes = [type_.dtype for type_ in instance.types.values()]
         if not longest or not dtypes or not all(dtype.is_float for dtype in dtypes):
             yield instance
+
+
+def of_many_elements(
+    direction: Direction, firings: Sequence[Instance], scale: int
+) -> Iterator[Instance]:
+    """Firings that count or sum many elements, and not floats alone: the largest ones overflow."""
+    is_counting = ops_of(direction) & (COUNTING | SUMMING)
+    many = (each for each in firings if is_counting and _elements(each) > MANY)
+    yield from islice((each for each in many if not _are_floats(each)), MANY * scale)
+
+
+def _are_floats(instance: Instance) -> bool:
+    return all(type_.dtype.is_float for type_ in instance.types.values())
 
 
 def _elements(instance: Instance) -> int:

@@ -36,6 +36,7 @@ from satura.rewrite.check.extremes import (
     of_large_extents,
     of_long_sums,
     of_long_windows,
+    of_many_elements,
     of_narrow_dtypes,
     of_open_borders,
     of_reversed_shapes,
@@ -180,6 +181,7 @@ def _failure_at_extremes(
             failure
             or first_failure(of_small_extents(*chosen, empty=False), rule.exact, seed, "edge")
             or first_failure(of_large_extents(*chosen, longest=True), rule.exact, seed, "alike")
+            or first_failure(of_many_elements(*chosen[:2], scale), rule.exact, seed, "alike")
             or (rule.exact and first_failure(of_long_sums(*chosen), True, seed, "unlike"))
             or first_failure(
                 of_every_value(*chosen[:2], rule.exact, seed, scale), rule.exact, seed, "every"
