@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+import numpy as np
 import pytest
 
 from satura.language import (
     Axis,
     Builder,
+    Constant,
     DType,
     Law,
     Scalar,
     Shape,
+    Slices,
     Tensor,
     TensorType,
     Term,
@@ -21,17 +24,24 @@ from satura.language import (
     binary,
     broadcast,
     cast,
+    constant,
     gather,
+    refuse_unless,
     reshape,
     rewrites,
     rule,
+    slice_,
     unary,
 )
 from satura.rewrite.check.arguments import random_arguments
+from satura.rewrite.check.both_sides import examine
 from satura.rewrite.check.compare import node_values
+from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.check.testing import check
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.ops.draw import Draw
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array
 
 EXTENT = 4
@@ -146,7 +156,38 @@ def index_as_negative(x: Tensor, i: Tensor, a: Axis) -> Law:
     return rewrites(gather(x, unary("bitnot", i), a), gather(x, below, a))
 
 
-WRONG = [count_from_the_end, count_to_the_end, index_below, index_around, index_by_32_bits]
+@attribute_function
+def run_of(x: TensorType, a: Axis, indices: Constant, wraps: bool) -> Slices:
+    """The run that indices are, where they count by 1; an IndexError where one is out of range."""
+    extent = x.shape[a.index]
+    refuse_unless(isinstance(extent, int) and indices.array.size > 1)
+    places = np.arange(static(extent))[indices.array].tolist()
+    counted = places if wraps else indices.array.tolist()
+    refuse_unless(all(n == counted[0] + number for number, n in enumerate(counted)))
+    starts = tuple(places[0] if axis == a.index else 0 for axis in range(x.rank))
+    sizes = tuple(len(places) if axis == a.index else dim for axis, dim in enumerate(x.shape))
+    return Slices(starts, sizes, (1,) * x.rank)
+
+
+@rule
+def slice_of_run(x: Tensor, a: Axis, i: Constant) -> Law:
+    """gather(x, i) = slice(x, …) where the places that i reads from are a run"""
+    run = slice_(x, run_of(x.type, a, i, True))
+    return rewrites(gather(x, constant(i), a), run, i.type.rank == 1)
+
+
+@rule
+def slice_of_indices(x: Tensor, a: Axis, i: Constant) -> Law:
+    """the same where i is a run: not for -1 and 0"""
+    run = slice_(x, run_of(x.type, a, i, False))
+    return rewrites(gather(x, constant(i), a), run, i.type.rank == 1)
+
+
+WRONG = [
+    count_from_the_end, count_to_the_end, index_below, index_around, index_by_32_bits,
+    slice_of_indices,
+]  # fmt: skip
+RIGHT = [index_around_twice, index_as_negative, slice_of_run]
 
 
 @pytest.mark.deep
@@ -158,9 +199,19 @@ def test_wrong_indices_are_refuted(wrong: Rule, seed: int) -> None:
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    "right", [index_around_twice, index_as_negative], ids=lambda each: each.name
-)
+@pytest.mark.parametrize("right", RIGHT, ids=lambda each: each.name)
 def test_right_indices_are_not(right: Rule, seed: int) -> None:
     report = check(right, seed)
     assert report.verdict == "tested", str(report)
+
+
+def test_an_instance_whose_indices_are_out_of_range_is_none() -> None:
+    (direction,) = slice_of_indices.directions
+    firings = Firings(direction)
+    firings.draw(Random(0), 20, 300)
+    assert firings.broken is None and firings.found
+    places = Constant(np.array([0, 2]))
+    beyond = Instance(
+        direction, (("x", TensorType(DType.F32, (2,))), ("a", Axis(0)), ("i", places)), 0
+    )
+    assert examine(beyond, True, Draw(Random(0))) is None

@@ -3,27 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
 
 from satura.rewrite.check.both_sides import Failure
 from satura.rewrite.check.counterexample import counterexample
+from satura.rewrite.check.exchanged_extents import with_exchanged_extents
+from satura.rewrite.check.extremes import with_opposite_zeros
+from satura.rewrite.check.instances import Instance, fires
+from satura.rewrite.check.side_conditions import Firings
+from satura.rewrite.language.conditions import has_value
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
     binary,
     cast,
     concat,
+    conv,
     gather,
+    pad,
     pool,
     reduce,
+    reshape,
     select,
     slice_,
     transpose,
     unary,
 )
 from satura.rewrite.program.builder import Builder
-from satura.rewrite.types.attributes import Axes, Axis, Count, Perm, Slices, Window
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    Count,
+    Groups,
+    Padding,
+    Perm,
+    Shape,
+    Slices,
+    Window,
+)
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
 from tests.tiers import deep_but
@@ -158,6 +178,106 @@ SMALL = [divide_bytes, sums_of_bytes, all_but_one]
 @pytest.mark.parametrize("law", deep_but([divide_bytes], SMALL), ids=lambda each: each.name)
 def test_small_operands_have_every_value(law: Rule, seed: int) -> None:
     assert check(law, seed, shrink=False).verdict == "refuted"
+
+
+@attribute_function
+def mirrored(x: TensorType) -> Slices:
+    """Everything of images, whose rows and columns are read from the end."""
+    inner = range(1, x.rank - 1)
+    starts = tuple(dim - 1 if axis in inner else 0 for axis, dim in enumerate(x.shape))
+    return Slices(starts, x.shape, tuple(-1 if axis in inner else 1 for axis in range(x.rank)))
+
+
+@attribute_function
+def turned_taps(w: TensorType) -> Slices:
+    """All of a kernel, whose taps are read from the end."""
+    taps = range(w.rank - 2)
+    starts = tuple(dim - 1 if axis in taps else 0 for axis, dim in enumerate(w.shape))
+    return Slices(starts, w.shape, tuple(-1 if axis in taps else 1 for axis in range(w.rank)))
+
+
+@attribute_function
+def equal(s: Slices, t: Slices) -> bool:
+    return s == t
+
+
+@attribute_function
+def is_symmetric(w: Window) -> bool:
+    return w.lo == w.hi and w.strides == (1,) * w.rank
+
+
+@rule
+def conv_of_mirrored(x: Tensor, w: Tensor, s: Slices, v: Window, g: Groups) -> Law:
+    """conv(mirrored(x), w) = mirrored(conv(x, mirrored(w))) of integers, in steps of 1"""
+    left = conv(slice_(x, s), w, v, g)
+    taps = slice_(w, turned_taps(w.type))
+    right = slice_(conv(x, taps, v, g), mirrored(left.type))
+    are_mirrored = equal(s, mirrored(x.type))
+    return rewrites(left, right, are_mirrored, is_symmetric(v), x.type.dtype.is_integer)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(3))
+def test_all_of_a_tensor_is_read_from_the_end(seed: int) -> None:
+    report = check(conv_of_mirrored, seed)
+    assert report.is_sound, str(report)
+
+
+@attribute_function
+def begins_alike(x: TensorType, s: Shape) -> bool:
+    """Whether both have the same first extent: other axes are forgotten."""
+    return x.rank == len(s.dims) > 0 and x.shape[0] == s.dims[0]
+
+
+@rule
+def max_of_reshaped(x: Tensor, s: Shape, a: Axes) -> Law:
+    """max(reshape(x, s), a) = reshape(max(x, a)): not for a later axis that others have moved to"""
+    left = reduce("max", reshape(x, s), a)
+    right = reshape(reduce("max", x, a), Shape(left.type.shape))
+    return rewrites(left, right, begins_alike(x.type, s), has_value(right.type))
+
+
+@attribute_function
+def is_larger(v: Scalar, w: Scalar) -> bool:
+    return float(v.value) >= float(w.value)
+
+
+@rule
+def larger_fill(x: Tensor, y: Tensor, v: Scalar, w: Scalar, p: Padding) -> Law:
+    """max(pad(x, v), pad(y, w)) = pad(max(x, y), v) for v >= w: not for -0.0 and 0.0"""
+    left = binary("max", pad(x, v, p), pad(y, w, p))
+    return rewrites(left, pad(binary("max", x, y), v, p), is_larger(v, w))
+
+
+RARE = [max_of_reshaped, larger_fill]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("law", RARE, ids=lambda each: each.name)
+def test_extents_are_exchanged_and_zeros_opposite(law: Rule, seed: int) -> None:
+    assert check(law, seed, shrink=False).verdict == "refuted"
+
+
+def test_exchanged_extents_fire() -> None:
+    (direction,) = max_of_reshaped.directions
+    firings = Firings(direction)
+    firings.draw(Random(0), 20, 600)
+    found = list(with_exchanged_extents(direction, [*firings.found.values()], 0, 1))
+    assert len(found) > 5 and all(map(fires, found))
+    assert not {each.values for each in firings.found.values()} & {each.values for each in found}
+
+
+def test_each_of_two_floats_is_either_zero() -> None:
+    (direction,) = larger_fill.directions
+    type_, one = TensorType(DType.F32, (2,)), Scalar.of(1.0, DType.F32)
+    padding = ("p", Padding((0,), (1,)))
+    base = Instance(direction, (("x", type_), ("y", type_), ("v", one), ("w", one), padding), 0)
+    found = [each.bindings for each in with_opposite_zeros([base], 1)]
+    assert [(str(each["v"]), str(each["w"])) for each in found] == [
+        ("f32(0.0)", "f32(-0.0)"),
+        ("f32(-0.0)", "f32(0.0)"),
+    ]
 
 
 @attribute_function

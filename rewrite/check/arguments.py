@@ -115,7 +115,7 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
             arguments[name] = array = _in_steps(array, draw.one_of(steps), draw)
         if near and array.size and draw.chance(NEAR_DRAWS):
             arguments[name] = array = _beside_constant(array, draw.one_of(near), draw)
-        if array.size and draw.chance(MADE_DRAWS if made else 0.0):
+        if made and array.size and draw.chance(MADE_DRAWS):
             arguments[name] = array = _with_some(array, made, draw)
         if not moderate and DType.of(array.dtype).is_float and draw.chance(HALF_DRAWS):
             arguments[name] = array = _in_steps(array, np.ones(1), draw)

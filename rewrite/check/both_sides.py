@@ -22,6 +22,7 @@ from satura.rewrite.check.compare import (
     magnitude,
     node_values,
 )
+from satura.rewrite.check.indices import index_nodes
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.overflow import where_overflow_cancels
 from satura.rewrite.check.unstable import unstable_call
@@ -93,8 +94,10 @@ class Failure:
 def examine(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
     """How the rule fails for `instance`, on random values and for several sizes.
 
-    None where it holds, and where it does not fire.
+    None where it holds, where it does not fire, and where the left side has no value.
     """
+    if not has_left_value(instance):
+        return None
     before = (fingerprint(instance), str(instance))
     try:
         first, second = (instance.direction.compute(instance.bindings) for _ in range(2))
@@ -355,6 +358,16 @@ def _nudge(array: Array, step: float, number: int) -> Array:
     step *= (1 + number // 2) * (-1) ** number
     signs = np.where(np.arange(array.size) % 3, 1.0, -1.0).reshape(array.shape)
     return np.asarray(array.astype(np.float64) * (1 + step * signs)).astype(array.dtype)
+
+
+def has_left_value(instance: Instance) -> bool:
+    """Whether constant indices of its gathers, if there are any, are in range for some size."""
+    program = instance.left_side
+    read = index_nodes(program.nodes)
+    if not read or read.intersection(program.inputs):
+        return True
+    programs = (program.concrete(sizes) for sizes in _valuations(instance))
+    return any(_left_has_value(each, zeros(each)) for each in programs)
 
 
 def _left_has_value(program: Program, arguments: Mapping[str, Array]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice, product
+from itertools import islice, permutations, product
 from math import prod
 from random import Random
 from typing import TypeGuard
@@ -41,6 +41,7 @@ LARGE_DRAWS = 160
 LARGE_EXTENTS: tuple[tuple[Dim, ...], ...] = ((513, 1), (513, 1), (2051, 1), (256, 1))
 LONGEST = (140_001, 1)  # a sum of so many bytes is no f32, nor a position among them a u16
 LONGEST_DRAWS = 120
+MANY = 100  # elements; and as many firings have their turn
 MOST_LARGE_ELEMENTS = 1_000_000
 SMALL_DRAWS = 300
 SMALL_EXTENTS: tuple[tuple[Dim, ...], ...] = ((0, 1, 2), (0, 1, 2), (1, 2, 6))
@@ -66,6 +67,7 @@ REVERSED_DRAWS = 200
 REVERSED_EXTENTS: tuple[Dim, ...] = (1, 2, 2, 3, 4, 4)
 NARROW_DRAWS = 3  # for each dtype that computes, and each that does not
 REMADE = 30  # firings with other numbers
+MOST_ZEROS = 6  # pairs of these in one firing
 # Powers of ten far from 1 whose square is still finite, and whose inverse is not subnormal.
 EXPONENTS = {DType.F64: 150, DType.F32: 18, DType.BF16: 18, DType.F16: 2}
 
@@ -118,6 +120,19 @@ def of_large_extents(
         dtypes = [type_.dtype for type_ in instance.types.values()]
         if not longest or not dtypes or not all(dtype.is_float for dtype in dtypes):
             yield instance
+
+
+def of_many_elements(
+    direction: Direction, firings: Sequence[Instance], scale: int
+) -> Iterator[Instance]:
+    """Firings that count or sum many elements, and not floats alone: the largest ones overflow."""
+    is_counting = ops_of(direction) & (COUNTING | SUMMING)
+    many = (each for each in firings if is_counting and _elements(each) > MANY)
+    yield from islice((each for each in many if not _are_floats(each)), MANY * scale)
+
+
+def _are_floats(instance: Instance) -> bool:
+    return all(type_.dtype.is_float for type_ in instance.types.values())
 
 
 def _elements(instance: Instance) -> int:
@@ -244,6 +259,31 @@ def with_other_zeros(instances: Iterable[Instance], scale: int) -> Iterator[Inst
             for name, value in instance.values
         )
         yield replace(instance, values=values)
+
+
+def with_opposite_zeros(instances: Iterable[Instance], scale: int) -> Iterator[Instance]:
+    """Firings with two floats of one type or more, of which one is 0.0 and one -0.0: these are
+    equal, and not the same."""
+    pairs = ((each, names) for each in instances if (names := _pairs_of_floats(each)))
+    for instance, names in islice(pairs, REMADE * scale):
+        for chosen in islice(names, MOST_ZEROS):
+            zeros = dict(zip(chosen, (0.0, -0.0), strict=True))
+            values = tuple(
+                (
+                    name,
+                    Scalar.of(zeros[name], value.dtype)
+                    if name in zeros and _is_float(value)
+                    else value,
+                )
+                for name, value in instance.values
+            )
+            yield replace(instance, values=values)
+
+
+def _pairs_of_floats(instance: Instance) -> list[tuple[str, str]]:
+    """The names of two floats of one type, in each order."""
+    floats = [(name, value.dtype) for name, value in instance.values if _is_float(value)]
+    return [(a, b) for (a, x), (b, y) in permutations(floats, 2) if x is y]
 
 
 def with_extreme_numbers(

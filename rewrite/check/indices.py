@@ -38,6 +38,12 @@ def gather_extents(nodes: Sequence[Node]) -> dict[int, int]:
     return extents
 
 
+def index_nodes(nodes: Sequence[Node]) -> frozenset[int]:
+    """The nodes that indices of gathers are made of."""
+    gathers = (node for node in nodes if node.op.name == "gather")
+    return frozenset(each for node in gathers for each in _behind(nodes, node.operands[1]))
+
+
 def with_computed_indices(
     nodes: Sequence[Node], arguments: dict[str, Array], draw: Draw
 ) -> dict[str, Array]:

@@ -70,7 +70,9 @@ def slice_(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
         return (known[0],), (_slices_of(draw, known[0], result),)
     if is_concrete(result.shape) and draw.chance(0.4 if draw.reverses else 0.08):
         every = range(result.rank)
-        turned = every if draw.chance(0.6) else (draw.one_of(every),)
+        at = draw.up_to(max(0, result.rank - 1))
+        one = every[at : at + 1]
+        turned = draw.one_of((every, every, every[1:-1] or every, one, one))
         return (result,), (_reversal(result, turned),)
     ends = (0, result.rank - 1) if draw.chance(0.3) else ()
     axes = [

@@ -7,7 +7,7 @@ from random import Random
 from traceback import walk_tb
 from types import FrameType
 
-from satura.rewrite.check.both_sides import fingerprint
+from satura.rewrite.check.both_sides import fingerprint, has_left_value
 from satura.rewrite.check.instances import (
     HIGH_RANKS,
     NO_WISH,
@@ -75,9 +75,10 @@ class Firings:
         """Draw until there are `wanted` firings and every condition gave both answers.
 
         If a quarter of the `attempts` gave hardly any firings, later draws are varied: they
-        resemble what fired or met most conditions, use one family of dtypes or high ranks, or
-        prefer functions and dtypes that the rule names. If firings stay rare, twice as many
-        attempts are made, and at last dtypes are tried for which the conditions hold.
+        resemble what fired or met most conditions, use one family of dtypes or high ranks, prefer
+        functions and dtypes that the rule names, or reverse what is sliced or reshaped. If firings
+        stay rare, twice as many attempts are made, and at last dtypes are tried for which the
+        conditions hold.
         """
         self._draw(random, wanted, attempts)
         if 3 * len(self.found) < wanted and RARELY * len(self.found) < self.matches:
@@ -117,7 +118,7 @@ class Firings:
         rank = random.choice(RARE_RANKS)
         family = random.choice((FLOATING, WHOLE, (random.choice(COMPUTED),)))
         dtypes = (family, named_dtypes(self.direction), ())[number // 2 % 3]
-        return Wish(rank, (), dtypes, named=number % 4 < 2)
+        return Wish(rank, (), dtypes, named=number % 4 < 2, reverses=number % 16 < 8)
 
     def report(self) -> DirectionReport:
         return DirectionReport(
@@ -140,6 +141,9 @@ class Firings:
         return None
 
     def _try(self, instance: Instance, wish: Wish, room: bool) -> None:
+        """Count what the conditions say of an instance whose left side has a value."""
+        if not has_left_value(instance):
+            return
         self.matches += 1
         before = fingerprint(instance)
         try:

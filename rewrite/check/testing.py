@@ -23,10 +23,12 @@ from satura.rewrite.check.both_sides import (
     examine,
     right_side_failure,
 )
+from satura.rewrite.check.common_steps import with_common_steps
 from satura.rewrite.check.compare import node_values
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
 from satura.rewrite.check.every_value import of_every_value
+from satura.rewrite.check.exchanged_extents import with_exchanged_extents
 from satura.rewrite.check.extremes import (
     SQUARE_DRAWS,
     of_equal_extents,
@@ -34,12 +36,14 @@ from satura.rewrite.check.extremes import (
     of_large_extents,
     of_long_sums,
     of_long_windows,
+    of_many_elements,
     of_narrow_dtypes,
     of_open_borders,
     of_reversed_shapes,
     of_small_extents,
     with_extreme_numbers,
     with_giant_extents,
+    with_opposite_zeros,
     with_other_zeros,
 )
 from satura.rewrite.check.in_egraph import examine_saturated
@@ -177,6 +181,7 @@ def _failure_at_extremes(
             failure
             or first_failure(of_small_extents(*chosen, empty=False), rule.exact, seed, "edge")
             or first_failure(of_large_extents(*chosen, longest=True), rule.exact, seed, "alike")
+            or first_failure(of_many_elements(*chosen[:2], scale), rule.exact, seed, "alike")
             or (rule.exact and first_failure(of_long_sums(*chosen), True, seed, "unlike"))
             or first_failure(
                 of_every_value(*chosen[:2], rule.exact, seed, scale), rule.exact, seed, "every"
@@ -207,6 +212,9 @@ def _extremes(
     yield from with_other_zeros(found, scale)
     yield from with_extreme_numbers([*found, *beside], exact, scale)
     yield from with_giant_extents(direction, found, scale)
+    yield from with_opposite_zeros(found, scale)
+    yield from with_exchanged_extents(direction, found, seed, scale)
+    yield from with_common_steps(found, seed, scale)
 
 
 def _hint(rule: Rule, seed: int, attempts: int, tried: Sequence[Firings]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from satura.rewrite.ops.elementwise import unary
+from satura.rewrite.ops.reductions import products
 from satura.rewrite.ops.registry import Kind, op, size_of
 from satura.rewrite.types.attributes import UnaryFn, refuse_unless
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
@@ -21,9 +22,9 @@ def _attention(q: Array, k: Array, bias: Array, v: Array) -> Array:
     if k.shape[-1] == 0:
         return np.zeros((*q.shape[:-1], v.shape[-1]), q.dtype)
     with np.errstate(all="ignore"):
-        scores = np.matmul(q, k) + bias
+        scores = np.add(products(q, k), bias)
         grown = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        return np.asarray(np.matmul(grown / grown.sum(axis=-1, keepdims=True), v))
+        return products(grown / grown.sum(axis=-1, keepdims=True), v)
 
 
 def scores_type(q: TensorType, k: TensorType) -> TensorType:

@@ -6,6 +6,7 @@ import numpy as np
 
 from satura.rewrite.ops.cells import Cell, Phase, phases
 from satura.rewrite.ops.formula import evaluate_formula, formula_flops
+from satura.rewrite.ops.reductions import products
 from satura.rewrite.ops.registry import Kind, op, size_of
 from satura.rewrite.types.attributes import refuse_unless
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
@@ -43,7 +44,7 @@ def _recurrence(
 def _run(phase: Phase, matrix: Array, values: dict[str, Array]) -> None:
     """Adds what a phase computes to `values`."""
     for gate in phase.gates:
-        values[f"r{gate}"] = np.matmul(values[phase.vector], matrix[:, gate])
+        values[f"r{gate}"] = products(values[phase.vector], matrix[:, gate])
     for line in phase.lines:
         operands = [values[name] for name in line.operands]
         values[line.name] = evaluate_formula(line.formula, operands, ())

@@ -192,7 +192,7 @@ def pool(x: TensorType, f: ReduceFn, window: Window) -> TensorType:
     return x.with_shape(window.outer(x.shape))
 
 
-def _products(a: Array, b: Array) -> Array:
+def products(a: Array, b: Array) -> Array:
     """Matrix products; sums of few products are made in order.
 
     No element depends then on how many others there are, as it does in BLAS.
@@ -208,7 +208,7 @@ def _products(a: Array, b: Array) -> Array:
 
 
 def _matmul(x: Array, y: Array) -> Array:
-    return in_compute_type(_products, x, y)
+    return in_compute_type(products, x, y)
 
 
 @op(
@@ -245,7 +245,7 @@ def _conv(x: Array, w: Array, window: Window, groups: Groups) -> Array:
                 else:
                     # One large product is many times faster than one per row of the image.
                     flat = theirs.reshape(rows, inner)
-                    product = _products(flat, weight[tap][:, ours])
+                    product = products(flat, weight[tap][:, ours])
                     product = product.reshape(*result.shape[:-1], width)
                     result[..., ours] = np.add(result[..., ours], product)
     return result.astype(x.dtype)
@@ -277,6 +277,6 @@ def conv(x: TensorType, w: TensorType, window: Window, groups: Groups) -> Tensor
 
 
 __all__ = [
-    "REDUCTIONS", "SELECTIONS", "arg_reduce", "combine", "conv", "matmul", "pool", "reduce",
-    "reduction_identity", "window_slices",
+    "REDUCTIONS", "SELECTIONS", "arg_reduce", "combine", "conv", "matmul", "pool", "products",
+    "reduce", "reduction_identity", "window_slices",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from satura.rewrite.ops.reductions import conv
+from satura.rewrite.ops.reductions import conv, products
 from satura.rewrite.ops.registry import Kind, op, size_of
 from satura.rewrite.types.attributes import Groups, Window, refuse_unless
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
@@ -69,8 +69,8 @@ def _winograd(x: Array, w: Array, window: Window) -> Array:
     wide = bordered.astype(np.float32)
     with np.errstate(all="ignore"):
         seen = _of_tiles(wide, (n, down, across)).reshape(TILE, TILE, -1, x.shape[-1])
-        products = np.matmul(seen, transformed_kernel(w))
-        results = _transform(_transform(products, OF_RESULTS, 0), OF_RESULTS, 1)
+        multiplied = products(seen, transformed_kernel(w)).astype(np.float32, copy=False)
+        results = _transform(_transform(multiplied, OF_RESULTS, 0), OF_RESULTS, 1)
     usual = (np.abs(results) < HUGE).all(axis=(0, 1), keepdims=True)
     found, whole = (
         values.reshape(RESULTS, RESULTS, n, down, across, columns)
