@@ -769,4 +769,41 @@ FAULTS = (
         "each.input[0] = store(value)",
         "tests/test_save_in_parts.py",
     ),
+    # what testers found together
+    Fault(
+        "rewrite/onnx/size_arithmetic.py",
+        "return a < b",
+        "return not b <= a",
+        "tests/test_load_special_values.py",
+    ),
+    Fault(
+        "rewrite/program/reference.py",
+        "goes_on = condition is None or bool(condition.item())",
+        "goes_on = bool(condition is not None and condition.item())",
+        "tests/test_reference_loops.py",
+    ),
+    Fault(
+        "rewrite/program/reference.py",
+        "np.stack(each) if each",
+        "np.vstack(each) if each",
+        "tests/test_reference_loops.py",
+    ),
+    Fault(
+        "rewrite/types/sequence_type.py",
+        "all(_whole(name) != name for name",
+        "all(False for name",
+        "tests/test_sequences.py",
+    ),
+    Fault(
+        "rewrite/extract/templates.py",
+        'return f"{form.value} {first.axes} of {first.full}"',
+        "return form.value",
+        "tests/test_fragments.py",
+    ),
+    Fault(
+        "rewrite/extract/amounts.py",
+        "ceil(threads / panels) if panels else 1",
+        "1",
+        "tests/test_features.py",
+    ),
 )
