@@ -23,7 +23,7 @@ from satura.rewrite.check.compare import (
     node_values,
 )
 from satura.rewrite.check.indices import index_nodes
-from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.instances import Instance, ops_of
 from satura.rewrite.check.overflow import where_overflow_cancels
 from satura.rewrite.check.unstable import unstable_call
 from satura.rewrite.egraph.interner import content
@@ -362,9 +362,10 @@ def _nudge(array: Array, step: float, number: int) -> Array:
 
 def has_left_value(instance: Instance) -> bool:
     """Whether constant indices of its gathers, if there are any, are in range for some size."""
+    if "gather" not in ops_of(instance.direction):
+        return True
     program = instance.left_side
-    read = index_nodes(program.nodes)
-    if not read or read.intersection(program.inputs):
+    if index_nodes(program.nodes).intersection(program.inputs):
         return True
     programs = (program.concrete(sizes) for sizes in _valuations(instance))
     return any(_left_has_value(each, zeros(each)) for each in programs)

@@ -14,6 +14,8 @@ from satura.rewrite.onnx.order import all_nodes, free_names, inner_graphs
 from satura.rewrite.types.constant import Constant
 
 _LARGEST_INSIDE = 1024  # bytes of a constant that stays in a graph inside of a node
+_IN_BODY = ": in its body: "
+_MOST_PLACES = 3  # that a message names at each end
 
 
 def read_outside(node: NodeProto) -> list[str]:
@@ -24,6 +26,13 @@ def read_outside(node: NodeProto) -> list[str]:
 def count_run(graph: GraphProto) -> int:
     """How many nodes of a graph compute something, those of graphs inside of it not counted."""
     return sum(node.op_type not in ("Identity", "Constant") for node in graph.node)
+
+
+def inside(place: str, message: str, depth: int) -> str:
+    """`message` with the place around it; of many places only the first and last are named."""
+    if depth < _MOST_PLACES or message.count(_IN_BODY) < _MOST_PLACES:
+        return f"{place}{_IN_BODY}{message}"
+    return message if message.startswith("…") else f"…: {message}"
 
 
 def can_stand_alone(node: NodeProto, functions: Collection[tuple[str, str, str]]) -> bool:

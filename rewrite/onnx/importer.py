@@ -9,7 +9,7 @@ from onnx import FunctionProto, GraphProto, NodeProto
 
 from satura.rewrite.errors import ModelError, ProgramError, SaturaError, UnsupportedError
 from satura.rewrite.onnx.asked import bind_inputs
-from satura.rewrite.onnx.bodies import can_stand_alone, count_run, read_outside
+from satura.rewrite.onnx.bodies import can_stand_alone, count_run, inside, read_outside
 from satura.rewrite.onnx.calls import Call, Lowered, Steps, calls_of
 from satura.rewrite.onnx.checks import (
     LARGEST_VERSION,
@@ -56,9 +56,7 @@ MOST_INLINED = 100_000
 """Nodes that the bodies of functions and loops may add up to, each as often as it is used."""
 MOST_NESTED = 64
 
-_IN_BODY = ": in its body: "
 _UNDECLARED = "declare the shapes in its body, and Python takes the steps"
-_MOST_PLACES = 3  # that a message names at each end
 
 Scope = dict[str, int]
 Operands = tuple[int | None, ...]
@@ -226,6 +224,15 @@ class Importer:
                 steps = Steps(run, first, len(self.lowered), outside)
                 self.lowered.append(Lowered(context, results, steps))
             return results
+        try:
+            return self._defined(context, domain, opsets, depth)
+        except UnknownValue as error:
+            raise self._without_program(context, error, depth) from None
+
+    def _defined(
+        self, context: Context, domain: str, opsets: Mapping[str, int], depth: int
+    ) -> Sequence[int]:
+        """Results of a node by its definition here, or by the host's."""
         refused: SaturaError | None = None
         if domain == "" and context.proto.op_type in LOWERINGS:
             try:
@@ -236,15 +243,12 @@ class Importer:
             except NoLowering:
                 pass
             except UnknownValue as error:
-                if any(x is not None and x < 0 for x in operands):  # the host is given tensors
-                    raise self._without_program(context, error, depth) from None
+                if any(x is not None and x < 0 for x in context.operands):
+                    raise  # the host is given tensors alone
                 refused = error
-        if any(attribute.HasField("g") for attribute in node.attribute):
+        if any(attribute.HasField("g") for attribute in context.proto.attribute):
             raise context.unsupported("loops and other control flow are not supported")
-        try:
-            return self._fall_back(context, domain, opsets, depth, refused)
-        except UnknownValue as error:
-            raise self._without_program(context, error, depth) from None
+        return self._fall_back(context, domain, opsets, depth, refused)
 
     def _control_flow(
         self, context: Context, scope: Scope, body: Body, depth: int
@@ -355,7 +359,7 @@ class Importer:
         try:
             self._walk(nodes, scope, imports, depth + 1)
         except SaturaError as error:
-            message = _inside(label(node), str(error), depth)
+            message = inside(label(node), str(error), depth)
             if isinstance(error, OpenExtents):
                 raise OpenExtents(message) from None  # the graph has no such outputs
             error.args = (message,)
@@ -392,7 +396,7 @@ class Importer:
             try:
                 self._walk(graph.node, inner, opsets, depth + 1)
             except OpenExtents as error:  # no part of a model ends inside a body
-                reason = _inside(label(context.proto), str(error), depth)
+                reason = inside(label(context.proto), str(error), depth)
                 raise UnsupportedError(reason) from None
             for output in graph.output:
                 if output.name not in inner:
@@ -412,10 +416,3 @@ class Importer:
 def _is_batched(node: Context) -> bool:
     """Whether it scans each element of a batch, as up to opset 8."""
     return node.proto.op_type == "Scan" and node.opset < 9
-
-
-def _inside(place: str, message: str, depth: int) -> str:
-    """`message` with the place around it; of many places only the first and last are named."""
-    if depth < _MOST_PLACES or message.count(_IN_BODY) < _MOST_PLACES:
-        return f"{place}{_IN_BODY}{message}"
-    return message if message.startswith("…") else f"…: {message}"
