@@ -250,6 +250,15 @@ def decided_by_none() -> Callable[[bytes], bytes]:
     return rewritten(change)
 
 
+def decided_by_more() -> Callable[[bytes], bytes]:
+    """A file whose program is for all values of an input that decides."""
+
+    def change(header: dict[str, object]) -> None:
+        header["deciding"] = ["x"]
+
+    return rewritten(change)
+
+
 def large_output(extent: int) -> Callable[[bytes], bytes]:
     """A file whose output y is longer."""
 
@@ -296,6 +305,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "no schedule": (rewritten(lambda h: h["programs"][0].pop("schedule")), "schedule"),  # type: ignore[index]
     "no classes": (rewritten(lambda h: h["programs"][0].pop("classes")), "classes"),  # type: ignore[index]
     "values of no input": (decided_by_none(), "values of what is no input"),
+    "no values": (decided_by_more(), "for values of other inputs than it says"),
 }
 
 

@@ -252,6 +252,29 @@ def test_a_branch_may_ask_for_more() -> None:
     assert result.deciding == ("c", "k")
 
 
+def test_what_was_made_for_fewer_values_is_saved(tmp_path: Path) -> None:
+    """A loop of no turns is the same under each condition, which later calls decide by, too."""
+    state = onnx.ValueInfoProto(name="s")
+    flag = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    turn = helper.make_tensor_value_info("i", TensorProto.INT64, [])
+    ends = [onnx.ValueInfoProto(name=name) for name in ("d", "t", "u")]
+    steps = [node("Identity", "c", "d"), node("Neg", "s", "t"), node("Identity", "t", "u")]
+    body = helper.make_graph(steps, "body", [turn, flag, state], ends)
+    inputs: Inputs = {"x": (2,), "m": Typed([]), "go": Typed([], TensorProto.BOOL)}
+    loop = node("Loop", "m go x", "y z", body=body)
+    result = compiled(make_model([loop], inputs, opset=18, outputs=["y", "z"]))
+    x, go = np.ones(2, np.float32), np.array(True)
+    assert [result.run([x, np.array(m), go])["y"][0] for m in (0, 1)] == [1, -1]
+    assert result.deciding == ("m", "go")
+    result.save(tmp_path / "m.satura")
+    opened = satura.open(tmp_path / "m.satura")
+    assert opened.deciding == ("m", "go")
+    for each, m, expected in ((go, 0, 1), (~go, 0, 1), (go, 1, -1)):
+        assert opened.run([x, np.array(m), each])["y"][0] == expected
+    with pytest.raises(CallError, match="has no program for go=False, m=1"):
+        opened.run([x, np.array(1), ~go])
+
+
 class Unplanned(Program):
     """A program that nobody runs."""
 
@@ -259,7 +282,7 @@ class Unplanned(Program):
         raise AssertionError
 
 
-def test_programs_for_fewer_values_go_when_more_decide() -> None:
+def test_programs_for_fewer_values_stay_when_more_decide() -> None:
     def search(arguments: Mapping[str, Array], names: Set[str]) -> Program:
         return Unplanned(
             values_of(arguments, {*names, *("b" if arguments["a"].any() else "")}), {}, {}
@@ -269,9 +292,12 @@ def test_programs_for_fewer_values_go_when_more_decide() -> None:
     part = Part(1, [], frozenset("a"), search, dict.fromkeys("ab", TensorType(DType.I64, (1,))))
     part.for_values({"a": np.array([0])})
     assert ",".join(part.deciding) == "a"
-    assert part.for_values(both).programs == part.programs and ",".join(part.deciding) == "a,b"
+    few = part.programs
+    assert part.for_values(both).programs == part.programs[:1] and len(part.programs) == 2
+    assert ",".join(part.deciding) == "a,b"
+    assert part.for_values({**both, "a": np.array([0])}).programs == few
     with pytest.raises(CallError, match="'b', which decides shapes, is missing"):
-        part.for_values({"a": np.array([0])})
+        part.for_values({"a": np.array([3])})
 
 
 def test_sizes_of_bound_inputs_are_known_elsewhere() -> None:

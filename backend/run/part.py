@@ -188,8 +188,9 @@ class Part:
         self._deciding = deciding
         self._search = search
         self._programs: Recent[Values, Program] = Recent(MOST_PROGRAMS)
+        self._known_by = [deciding]  # the values of which inputs lead to the program of a call
         for program in programs:
-            self._programs.keep(program.values, program, program.size)
+            self._keep(program)
         self.renew_locks()
         renew_after_fork(self)
 
@@ -246,20 +247,23 @@ class Part:
                 if found is None:
                     assert self._search is not None
                     found = self._search(arguments, self._deciding)
-                    names = frozenset(name for name, *_ in found.values)
                     with self._lock:
-                        if names != self._deciding:  # these led where more of them are needed
-                            self._deciding = names
-                            self._programs.clear()
+                        self._deciding |= frozenset(name for name, *_ in found.values)
                         for values, each in self._programs.items():  # they have grown
                             self._programs.keep(values, each, each.size)
-                        self._programs.keep(found.values, found, found.size)
+                        self._keep(found)
         return found
 
+    def _keep(self, program: Program) -> None:
+        names = frozenset(name for name, *_ in program.values)
+        if names not in self._known_by:
+            self._known_by.append(names)
+        self._programs.keep(program.values, program, program.size)
+
     def _known(self, arguments: Mapping[str, Array]) -> Program | None:
-        values = values_of(arguments, self._deciding)
+        wanted = [values_of(arguments, names) for names in self._known_by]
         with self._lock:
-            return self._programs.get(values)
+            return next(filter(None, map(self._programs.get, wanted)), None)
 
     def planned_for(self, arguments: Mapping[str, Array]) -> tuple[Planned, Mapping[str, Array]]:
         """The plan for what arguments look like, and those of them that its program takes.

@@ -67,8 +67,9 @@ def part_of(file: Container, programs: Sequence[ReadyProgram]) -> Part:
             " the model, and save it compiled for these too, see for_values"
         )
 
-    if not programs or any({name for name, *_ in each.values} != deciding for each in programs):
-        raise ArtifactError("its programs are not for values of the same inputs")
+    bound = [{name for name, *_ in each.values} for each in programs]
+    if not bound or any(not names <= deciding or (deciding and not names) for names in bound):
+        raise ArtifactError("its programs are for values of other inputs than it says")
     types = types_of(file.header["inputs"])
     if not deciding <= types.keys():
         raise ArtifactError("its programs are for values of what is no input")
