@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 
 import satura
 from satura.rewrite.types.tensor_type import TensorType
+from tests.tiers import deep_but
 
 BODY = "(float[3] p, float[3] q) => (float[3] r, float[3] o) { r = Add(p, q) o = Tanh(r) }"
 
@@ -64,3 +66,23 @@ def test_a_size_that_the_model_needs_is_a_number() -> None:
         " t = Reshape(x, s) y = Add(t, w) }"
     )
     assert texts(satura.compile(model, threads=1).inputs) == ["f32[3]"]
+
+
+TURNS = ("Sub(n, one)", "Div(n, two)", "Min(n, two)")
+
+
+@pytest.mark.parametrize("turns", deep_but(TURNS[1:2], TURNS))
+def test_extents_of_as_many_turns_as_sizes_make_are_open(turns: str) -> None:
+    """The number of turns may be computed from a size."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 17]> g (float[n, 3] x) => (float[3] e, float[k, 3] y)'
+        " <int64 one = {1}, int64 two = {2}, float[3] s = {0, 0, 0}, int64[1] first = {0}>"
+        f" {{ sizes = Shape <start = 0, end = 1> (x) n = Squeeze (sizes, first) m = {turns}"
+        " e, y = Loop <body = b (int64 i, bool go, float[3] p) => (bool on, float[3] q, float[3] r)"
+        " { on = Identity (go) row = Gather <axis = 0> (x, i) q = Add (p, row) r = Neg (q) }>"
+        " (m, , s) }"
+    )
+    compiled = satura.compile(model, threads=1)
+    assert texts(compiled.outputs) == ["f32[3]", "f32[k, 3]"]
+    count = {"Sub": 4, "Div": 2, "Min": 2}[turns[:3]]
+    assert compiled.run({"x": np.ones((5, 3), np.float32)})["y"].shape == (count, 3)

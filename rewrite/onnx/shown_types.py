@@ -31,11 +31,7 @@ def shown_types(
     An extent of an output has the name that the model or ONNX's shape inference has for it, or one
     of its own; it is a number where these say so.
     """
-    fixed = {
-        each.left.name
-        for each in program.taken
-        if isinstance(each, FixedSize) and isinstance(each.left, SymbolicDim)
-    } - {None}
+    fixed = symbols_of(each.left for each in program.taken if isinstance(each, FixedSize))
     if not fixed:
         return None
     inputs = {
