@@ -8,9 +8,9 @@ from itertools import count
 from onnx import GraphProto, NodeProto
 
 from satura.rewrite.onnx.cut import RANDOM
-from satura.rewrite.onnx.files import array_of
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import all_nodes, free_names, inner_graphs
+from satura.rewrite.onnx.tensors import array_of
 from satura.rewrite.types.constant import Constant
 
 _LARGEST_INSIDE = 1024  # bytes of a constant that stays in a graph inside of a node

@@ -24,7 +24,7 @@ from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import MOST_AXES, TensorType
 
 OLDEST_OPSET = 7
-_MOST_ELEMENTS = 2**36  # of f32 256 GiB; and what they take in bytes is far from 64 bits
+MOST_ELEMENTS = 2**36  # of f32 256 GiB; and what they take in bytes is far from 64 bits
 LARGEST_VERSION = 2**31 - 1
 
 
@@ -165,7 +165,7 @@ def check_size(type_: TensorType) -> None:
         raise ProgramError(f"{type_.rank} axes; {MOST_AXES} are supported")
     # Also of a tensor without elements: the product of all extents but 0 must have a place.
     elements = prod(dim for dim in type_.shape if isinstance(dim, int) and dim)
-    if elements > _MOST_ELEMENTS:
+    if elements > MOST_ELEMENTS:
         raise ProgramError(f"{type_} would have {elements} elements, more than any memory holds")
 
 

@@ -10,12 +10,13 @@ from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, h
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.asked import bind_inputs, may_decide
 from satura.rewrite.onnx.defaults import without_defaults
-from satura.rewrite.onnx.files import ModelApart, initializer
+from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.inferred import InferenceFailed, inferred
 from satura.rewrite.onnx.inputs import declared_inputs
 from satura.rewrite.onnx.made_sequences import sequence_input, sequence_of
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import in_order, uses
+from satura.rewrite.onnx.tensors import initializer
 from satura.rewrite.onnx.types import tensor_type, type_proto
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.sequence_type import SequenceType

@@ -9,25 +9,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from pathlib import Path
 
-import numpy as np
 from google.protobuf.message import DecodeError, Message
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto
 
-from satura.rewrite.errors import ModelError, UnsupportedError
-from satura.rewrite.onnx.narrow import BITS, narrow_array_of
+from satura.rewrite.errors import ModelError
+from satura.rewrite.onnx.narrow import BITS
 from satura.rewrite.onnx.normal import normal
 from satura.rewrite.onnx.order import all_nodes, inner_graphs, label
 from satura.rewrite.onnx.outline import outline
+from satura.rewrite.onnx.sparse import dense
+from satura.rewrite.onnx.tensors import element_count
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.system.files import ARTIFACT
-from satura.rewrite.types.constant import Constant, content_digest
-from satura.rewrite.types.dims import static
 from satura.rewrite.types.remade import SMALLEST_REMADE
 from satura.rewrite.types.stored import Stored, StoredFile
-from satura.rewrite.types.tensor_type import MOST_AXES, Array, DType, TensorType
 
 _LONGEST_FILE = 2**31 - 1  # bytes; protobuf reads no more
 _UNREAD = frozenset({"doc_string", "metadata_props"})  # texts that mean nothing
@@ -76,7 +73,7 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart | StoredFile)
                 "the model has no opset import: give onnx.helper.make_model its opset_imports"
             )
         _refuse_odd_texts("the model", model)
-        return ModelApart(normal(model), {})
+        return ModelApart(normal(dense(model)), {})
     folders: tuple[Path, ...] = ()
     source: StoredFile | bytes
     if isinstance(model, bytearray | memoryview):
@@ -130,7 +127,7 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart | StoredFile)
                 tensor.raw_data = stored.bytes().tobytes()
             else:
                 outside[tensor.name] = stored
-    return ModelApart(proto, outside)
+    return ModelApart(dense(proto), outside)
 
 
 def has_external_data(model: StoredFile | bytes) -> bool:
@@ -246,7 +243,7 @@ def _external_data(
         if tensor.data_type in BITS
         else 8 * dtype_of(tensor.data_type).itemsize
     )
-    expected = -(-_element_count(tensor) * bits // 8)
+    expected = -(-element_count(tensor) * bits // 8)
     length = expected if stated is None else stated
     try:
         if path not in files:
@@ -260,79 +257,6 @@ def _external_data(
             f" {offset} of '{location}', which has {max(0, available)} there"
         )
     return Stored(files[path], offset, length)
-
-
-def initializer(tensor: TensorProto, stored: Stored | None) -> Constant:
-    """The value of an initializer; where its raw bytes are `stored`, they are read when needed.
-
-    Raises ModelError and UnsupportedError as `array_of` does.
-    """
-    if stored is None:
-        return Constant(array_of(tensor))
-    dtype = _known_dtype(tensor)
-    _refuse_other_length(tensor, dtype, stored.length)
-    type_ = TensorType(dtype, tuple(tensor.dims))
-
-    def make() -> Array:
-        array = np.empty(tuple(map(static, type_.shape)), dtype.numpy)
-        stored.copy_to(array.reshape(-1).view(np.uint8))
-        return array
-
-    return Constant.remade(make, type_, content_digest(type_, stored.blocks()))
-
-
-def _known_dtype(tensor: TensorProto) -> DType:
-    try:
-        return dtype_of(tensor.data_type)
-    except UnsupportedError as error:
-        raise UnsupportedError(f"tensor '{tensor.name}': {error}") from None
-
-
-def _refuse_other_length(tensor: TensorProto, dtype: DType, length: int) -> None:
-    needed = _element_count(tensor) * dtype.itemsize
-    if length != needed:
-        raise ModelError(
-            f"tensor '{tensor.name}' of shape {list(tensor.dims)} needs"
-            f" {needed} bytes, the file has {length}"
-        )
-
-
-def array_of(tensor: TensorProto) -> Array:
-    """The value of `tensor`.
-
-    Raises ModelError when its data does not fit its shape, UnsupportedError for its element type.
-    """
-    dtype = _known_dtype(tensor)
-    count = _element_count(tensor)
-    if dtype.is_narrow:
-        return narrow_array_of(tensor)
-    if tensor.HasField("raw_data"):
-        content = tensor.raw_data  # a copy, each time that it is asked for
-        _refuse_other_length(tensor, dtype, len(content))
-        little = dtype.numpy.newbyteorder("<") if dtype.numpy.isbuiltin else dtype.numpy
-        return (
-            np.frombuffer(content, little)
-            .astype(dtype.numpy, copy=False)
-            .reshape(tuple(tensor.dims))
-        )
-    field = helper.tensor_dtype_to_field(tensor.data_type)
-    found = len(getattr(tensor, field))
-    if found != count:
-        raise ModelError(
-            f"tensor '{tensor.name}' of shape {list(tensor.dims)} and element type {dtype} needs"
-            f" {count} elements in {field}, the file has {found} there"
-        )
-    return np.asarray(numpy_helper.to_array(tensor)).astype(dtype.numpy, copy=False)
-
-
-def _element_count(tensor: TensorProto) -> int:
-    if any(dim < 0 for dim in tensor.dims):
-        raise ModelError(f"tensor '{tensor.name}' has the negative shape {list(tensor.dims)}")
-    if len(tensor.dims) > MOST_AXES:
-        raise UnsupportedError(
-            f"tensor '{tensor.name}' has {len(tensor.dims)} axes; {MOST_AXES} are supported"
-        )
-    return prod(tensor.dims)
 
 
 def _nodes(model: ModelProto) -> Iterator[NodeProto]:

@@ -24,7 +24,7 @@ from satura.rewrite.onnx.contrib.table import DEFINITIONS
 from satura.rewrite.onnx.control_flow import Body, LongRepetition, control_flow, is_decided
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.element_kinds import refuse_other_kinds
-from satura.rewrite.onnx.files import ModelApart, array_of, initializer
+from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.host_warnings import warn_of_host_calls
 from satura.rewrite.onnx.inputs import input_types
 from satura.rewrite.onnx.lower.context import Context, NoLowering, UnknownValue
@@ -42,6 +42,7 @@ from satura.rewrite.onnx.misfit import misfit
 from satura.rewrite.onnx.open_control_flow import open_results, without_types
 from satura.rewrite.onnx.order import in_order, label, short_label
 from satura.rewrite.onnx.origins import origins
+from satura.rewrite.onnx.tensors import array_of, initializer
 from satura.rewrite.onnx.types_of_steps import types_of_steps
 from satura.rewrite.onnx.user_ops import custom
 from satura.rewrite.onnx.values import Values
@@ -138,8 +139,6 @@ class Importer:
     def _inputs(self, graph: GraphProto) -> Scope:
         """Values of the graph's inputs and initializers; an initializer makes an input constant."""
         scope: Scope = {}
-        if graph.sparse_initializer:
-            raise UnsupportedError("sparse initializers are not supported; make them dense")
         constants = {}
         for tensor in graph.initializer:
             if tensor.name in constants:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from onnx import AttributeProto, TensorProto, helper
 
 from satura.rewrite.errors import ProgramError, SaturaError, UnsupportedError
-from satura.rewrite.onnx.files import array_of
 from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.onnx.tensors import array_of
 from satura.rewrite.onnx.types import ELEMENT_CODES, dtype_of
 from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.ops import Kind, Op

@@ -18,9 +18,10 @@ from satura.backend.plan.plans import Elsewhere
 from satura.rewrite.errors import ArtifactError, ModelError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.onnx.cut import with_values
-from satura.rewrite.onnx.files import ModelApart, initializer, read_apart
+from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.load import load_at
 from satura.rewrite.onnx.narrow import BITS
+from satura.rewrite.onnx.tensors import initializer
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.sequence_type import are_alike
 from satura.rewrite.types.tensor_type import TensorType, open_sizes

@@ -17,12 +17,13 @@ from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.onnx.checks import opset_versions
 from satura.rewrite.onnx.cut import OpenExtents, constants_inside, cut
-from satura.rewrite.onnx.files import ModelApart, initializer, read_apart
+from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.inlined import inlined
 from satura.rewrite.onnx.inputs import declared_inputs, with_named_sizes
 from satura.rewrite.onnx.made_sequences import tensors_among
 from satura.rewrite.onnx.order import all_nodes
 from satura.rewrite.onnx.parts import Parts
+from satura.rewrite.onnx.tensors import initializer
 from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.onnx.write.kept import with_lasting_graphs

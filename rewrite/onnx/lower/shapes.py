@@ -8,9 +8,9 @@ from math import ceil, isfinite, lcm
 import numpy as np
 from onnx import TensorProto
 
-from satura.rewrite.onnx.files import array_of
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, lowering
+from satura.rewrite.onnx.tensors import array_of
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.types.clamps import largest
 from satura.rewrite.types.dims import Dim, SymbolicDim
