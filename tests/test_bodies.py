@@ -41,6 +41,38 @@ def test_bodies_take_and_give_what_their_nodes_do(node: str, message: str, is_in
         satura.load(onnx.parser.parse_model(f"{HEAD} {node} }}"))
 
 
+TWO = "t = Concat <axis = 0> (n, n)"
+BRANCHES = (
+    "<then_branch = t () => (float q) { q = Exp(x) },"
+    " else_branch = e () => (float s) { s = Abs(x) }>"
+)
+MISFITS = {
+    f"p = If(c, c) {BRANCHES}": r"Node .* has input size 2 not in range",
+    f"m = Size(v) one = Constant <value_ints = [1]> () n = Reshape(m, one) {TWO}"
+    f" p = Loop(t, c, x) <body = b (int64 n, bool d, float z) => (bool j, float i) {{ {REST} }}>":
+    "its number of steps is not a single element",
+    f"p = Loop(, c, x) <body = b (int64 n, bool d, float z) => (float z, float i) {{ {REST} }}>":
+    "its body gives a condition of f32, not of bool",
+    f"p = Scan <num_scan_inputs = 1, scan_output_directions = [2], body = b (float z) => (float i)"
+    f" {{ {REST} }}> (v)": "scan_output_directions has others than 0, forward, and 1, backward",
+    "p = Scan <num_scan_inputs = 1, scan_input_directions = [0, 1], body = b (float z) =>"
+    f" (float i) {{ {REST} }}> (v)": "scan_input_directions has 2 entries for 1",
+    f"p = Scan <num_scan_inputs = 1, scan_output_axes = [0, 1], body = b (float z) => (float i)"
+    f" {{ {REST} }}> (v)": "scan_output_axes has 2 entries for 1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("node", "message"), MISFITS.items())
+@pytest.mark.parametrize("verb", ["load", "optimize", "compile"])
+@pytest.mark.parametrize("rows", ["3", "k"])
+def test_attributes_and_inputs_fit_where_a_node_stays_too(
+    node: str, message: str, verb: str, rows: str
+) -> None:
+    model = onnx.parser.parse_model(f"{HEAD.replace('[3]', f'[{rows}]')} {node} }}")
+    with pytest.raises(ModelError, match=f"^node .*: {message}"):
+        getattr(satura, verb)(model)
+
+
 @pytest.mark.parametrize("verb", [satura.load, satura.compile, satura.optimize])
 def test_a_body_that_is_no_graph_is_named(verb: object) -> None:
     """A graph of which nothing is left is no graph in the file."""

@@ -7,6 +7,7 @@ from math import prod
 
 from onnx import (
     AttributeProto,
+    GraphProto,
     NodeProto,
     OperatorSetIdProto,
     ValueInfoProto,
@@ -74,17 +75,27 @@ def checked_opset(node: NodeProto, domain: str, opsets: Mapping[str, int], ir_ve
     if schema.deprecated:
         return version  # the checker refuses it, though models use it
     _check_kinds(node, schema)
-    if any(attribute.HasField("g") for attribute in node.attribute):
-        return version  # the checker would ask for the names around the node
     context = checker.C.CheckerContext()
     context.ir_version = max(3, ir_version)
     context.opset_imports = {**opsets, domain: version}
     try:
-        checker.check_node(node, context)
+        checker.check_node(_without_insides(node), context)
     except (checker.ValidationError, UnicodeDecodeError) as error:
         reason = next((line for line in str(error).splitlines() if line.strip()), "it is not valid")
         raise ModelError(f"{label(node)}: {reason.strip()}") from None
     return version
+
+
+def _without_insides(node: NodeProto) -> NodeProto:
+    """The node with empty graphs inside: the checker would ask for the names around it."""
+    if not any(attribute.HasField("g") for attribute in node.attribute):
+        return node
+    result = NodeProto()
+    result.CopyFrom(node)
+    for attribute in result.attribute:
+        if attribute.HasField("g"):
+            attribute.g.CopyFrom(GraphProto(name="inside"))
+    return result
 
 
 def _check_kinds(node: NodeProto, schema: defs.OpSchema) -> None:

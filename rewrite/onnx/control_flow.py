@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
-from onnx import GraphProto
+from onnx import GraphProto, TensorProto
 
 from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.lower.broadcasting import fits, simplest
@@ -14,6 +14,7 @@ from satura.rewrite.onnx.lower.sequences import tensors_of
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.opsets import is_standard
 from satura.rewrite.onnx.order import label
+from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType
 
@@ -133,6 +134,13 @@ def _loop(node: Context, body: Body) -> list[int]:
     """As many copies of the body as there are steps; those after the condition fails keep
     the state."""
     build, graph = node.build, body_of(node, "body")
+    for name, at in (("number of steps", 0), ("condition", 1)):
+        size = 1 if node.optional(at) is None else build.type(node[at]).size
+        if isinstance(size, int) and size != 1:
+            raise node.wrong(f"its {name} is not a single element")
+    declared = graph.output[0].type.tensor_type.elem_type  # where its steps are not looked at
+    if declared not in (TensorProto.UNDEFINED, TensorProto.BOOL):
+        raise _no_condition(node, dtype_of(declared))
     count = None if node.optional(0) is None else node.values.needed(node[0])
     if count is None:
         raise node.unsupported("its number of steps is not known; make it a constant")
@@ -151,6 +159,8 @@ def _loop(node: Context, body: Body) -> list[int]:
         number = build.constant(step, DType.I64)
         with nullcontext() if known is not None else _maybe(node, alive):
             goes_on, *results = body(graph, (number, alive, *state))
+        if build.dtype(goes_on) is not DType.BOOL:
+            raise _no_condition(node, build.dtype(goes_on))
         new, outputs = results[: len(state)], results[len(state) :]
         if known is None:
             if outputs:
@@ -169,6 +179,10 @@ def _loop(node: Context, body: Body) -> list[int]:
     return [*state, *(_stack(node, rows, 0) for rows in zip(*collected, strict=True))]
 
 
+def _no_condition(node: Context, dtype: DType) -> ModelError:
+    return node.wrong(f"its body gives a condition of {dtype}, not of bool")
+
+
 def _scan(node: Context, body: Body) -> list[int]:
     """As many copies of the body as the scanned axes have elements.
 
@@ -179,6 +193,10 @@ def _scan(node: Context, body: Body) -> list[int]:
     first = len(operands) - node.integer("num_scan_inputs")
     if not 0 <= first < len(operands) or len(body_of(node, "body").output) < first:
         raise node.wrong("num_scan_inputs does not fit its inputs and its body")
+    for which, count in (("input", len(operands) - first), ("output", _row_count(node, first))):
+        per_tensor(node, f"scan_{which}_axes", count)
+        if {*per_tensor(node, f"scan_{which}_directions", count)} - {0, 1}:
+            raise node.wrong(f"scan_{which}_directions has others than 0, forward, and 1, backward")
     if node.opset > 8:
         return _scan_results(node, body, operands[:first], operands[first:])
     if node.optional(0) is not None:
@@ -217,7 +235,7 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
         results = body(graph, (*state, *elements))
         state = list(results[:first])
         collected.append(results[first:])
-    outputs = len(graph.output) - first
+    outputs = _row_count(node, first)
     places = per_tensor(node, "scan_output_axes", outputs)
     if outputs and not collected:
         elements = [_element(build, x, axis) for x, axis in zip(sources, axes, strict=True)]
@@ -230,6 +248,11 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
         if back:
             column.reverse()
     return [*state, *(_stack(node, column, at) for column, at in zip(rows, places, strict=True))]
+
+
+def _row_count(node: Context, state: int) -> int:
+    """How many results of a step are rows, and not the next state."""
+    return len(body_of(node, "body").output) - state
 
 
 def _map(node: Context, body: Body) -> list[int]:
