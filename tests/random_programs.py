@@ -118,6 +118,12 @@ class RandomProgram:
             return node
         return self.keep(self.build.unary("tanh", node), False, 1.0)
 
+    def above_one(self, node: int) -> int:
+        """|value| + 1: near 0 a quotient, and a root, turn small errors into large ones."""
+        build, shape = self.build, self.shape(node)
+        one = build.reshape(build.constant(1, self.dtype(node)), (1,) * len(shape))
+        return build.binary("add", build.unary("abs", node), build.broadcast(one, shape))
+
 
 Step = Callable[[RandomProgram], None]
 
@@ -140,8 +146,8 @@ def elementwise(program: RandomProgram) -> None:
             name = str(program.random.choice(["floor", "ceil", "round", "isnan", "isinf"]))
             program.keep(build.unary(name, node), True, bound)
         elif program.chance(0.3):
-            root = build.unary("sqrt", build.unary("abs", node))
-            program.keep(root, False, max(1.0, bound))
+            size = build.unary("abs", node) if exact else program.above_one(node)
+            program.keep(build.unary("sqrt", size), False, 1 + bound)
         else:
             small = program.keep(build.unary("tanh", node), False, 1.0) if bound > 4 else node
             name = str(program.random.choice(SMOOTH))
@@ -159,12 +165,7 @@ def elementwise(program: RandomProgram) -> None:
             name = str(program.random.choice(["eq", "lt", "le"]))
             program.keep(build.binary(name, node, other), True, 1.0)
     elif name == "div" and not whole:
-        one = build.constant(1, program.dtype(node))
-        ones = build.broadcast(
-            build.reshape(one, (1,) * len(program.shape(node))), program.shape(node)
-        )
-        below = build.binary("add", build.unary("abs", other), ones)
-        program.keep(build.binary("div", node, below), False, bound)
+        program.keep(build.binary("div", node, program.above_one(other)), False, bound)
     else:
         selects = name in ("max", "min")
         program.keep(build.binary(name, node, other), both and (whole or selects), joint)
