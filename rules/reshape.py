@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from satura.rewrite.language.conditions import has_value
 from satura.rewrite.language.dsl import (
+    Known,
     Law,
     Tensor,
     Varying,
@@ -22,7 +23,6 @@ from satura.rewrite.language.terms import (
     broadcast,
     cast,
     concat,
-    constant,
     matmul,
     pad,
     reduce,
@@ -39,7 +39,6 @@ from satura.rewrite.types.attributes import (
     Slices,
     refuse_unless,
 )
-from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import Dim, exact_quotient, known_at_least, product
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules.axis_groups import Block, blocks, matched_axes, replace_axis
@@ -116,15 +115,15 @@ def reshape_out_of_broadcast(x: Varying, s: Shape, w: Shape) -> Law:
 
 @family
 def reshape_out_of(
-    f: Arithmetic, xs: Some[Varying], ys: Others[Tensor], cs: Others[Constant], s: Shape
+    f: Arithmetic, xs: Some[Varying], ys: Others[Tensor], cs: Others[Known], s: Shape
 ) -> Law:
-    """f(reshape(x, s)…, broadcast(y, s)…, constant…) = reshape(f(x…, reshape(broadcast(y, s), t)…,
-    reshape(constant, t)…), s), when all x have one shape t and each inner reshape can pass its
-    broadcast"""
-    t, wide, constants = xs.shape, ys.each(broadcast, s), cs.each(constant)
+    """f(reshape(x, s)…, broadcast(y, s)…, c…) = reshape(f(x…, reshape(broadcast(y, s), t)…,
+    reshape(c, t)…), s), when all x have one shape t and each inner reshape can pass its broadcast,
+    and with known c"""
+    t, wide = xs.shape, ys.each(broadcast, s)
     return rewrites(
-        f(xs.each(reshape, s), wide, constants),
-        reshape(f(xs, wide.each(reshape, t), constants.each(reshape, t)), s),
+        f(xs.each(reshape, s), wide, cs),
+        reshape(f(xs, wide.each(reshape, t), cs.each(reshape, t)), s),
         *xs.of_one_shape,
         *(has_value(broadcast_before_reshape(y.type, s, t)) for y in ys),
     )

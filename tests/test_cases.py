@@ -435,6 +435,20 @@ CASES: dict[str, Case] = {
             b.unary("relu", b.binary("mul", b.unary("neg", b.tensor(4)), 0)), (1, 4, 1)
         )
     ),
+    "M7 a sum, collapsed, by a number of as few axes": start(
+        lambda b: b.binary(
+            "div", b.reshape(b.reduce("sum", b.tensor(4, 6), (0, 1)), (1,)),
+            b.unary("neg", b.reshape(b.constant(3.0, F32), (1,))),
+        )
+    ) >> (
+        lambda b: b.reshape(
+            b.binary(
+                "div", b.reduce("sum", b.tensor(4, 6), (0, 1)),
+                b.reshape(b.unary("neg", b.reshape(b.constant(3.0, F32), (1,))), (1, 1)),
+            ),
+            (1,),
+        )
+    ),
     "M20 attention without scores": start(
         lambda b: b.means_of(
             b.scaled(b.matmul(b.tensor(2, 512, 64), b.tensor(2, 64, 512, name="k"))), 2
