@@ -11,9 +11,11 @@ from collections.abc import Mapping
 import numpy as np
 import onnx
 import onnxruntime
+from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import ReduceFn
 from satura.rewrite.types.tensor_type import Array, DType
@@ -103,9 +105,23 @@ def assert_close(got: Array, wanted: Array, tolerance: float = 1e-4, name: str =
     np.testing.assert_allclose(close, wide, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
-def with_lossy_pools(program: Program) -> Program:
-    """The program with NaN and -inf as the least number in maxima under windows: what a runtime
-    makes of them is its own."""
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def kept_by_pools(
+    program: Program, arguments: Mapping[str, Array], expected: Mapping[str, Array]
+) -> dict[str, NDArray[np.bool_]]:
+    """Where results do not depend on what maxima under windows make of NaN and -inf, which for a
+    runtime may be the least number. A sum of such is no number again, so others are tried, too."""
+    found = [interpret(_with_lossy_pools(program, nan), arguments) for nan in (_LARGEST, 1.0)]
+    return {
+        name: np.logical_and(*(same(wanted, each[name]) for each in found))
+        for name, wanted in expected.items()
+    }
+
+
+def _with_lossy_pools(program: Program, nan: float) -> Program:
+    """The program with -`nan` for NaN in maxima under windows, and the least number for -inf."""
     build = Builder()
     made: list[int] = []
     for node in program.nodes:
@@ -114,16 +130,17 @@ def with_lossy_pools(program: Program) -> Program:
         if node.op.name == "pool" and dtype.is_float and ReduceFn("sum") not in node.attributes:
             (x,) = operands
             sign = 1 if ReduceFn("max") in node.attributes else -1
-            least = build.constant(-sign * np.finfo(np.float32).max, dtype)
-            least = build.broadcast(
-                build.reshape(least, (1,) * node.type.rank), build.type(x).shape
+            units, shape = (1,) * node.type.rank, build.type(x).shape
+            least, instead = (
+                build.broadcast(build.reshape(build.constant(-sign * each, dtype), units), shape)
+                for each in (_LARGEST, nan)
             )
-            known = build.select(build.unary("isnan", x), least, x)
+            known = build.select(build.unary("isnan", x), instead, x)
             operands = [build.binary("max" if sign > 0 else "min", known, least)]
         made.append(build.add(node.op.name, operands, *node.attributes))
     return build.program({name: made[at] for name, at in program.outputs})
 
 
-def same(x: Array, y: Array) -> Array:
+def same(x: Array, y: Array) -> NDArray[np.bool_]:
     """Where two arrays have the same bits."""
     return np.asarray((x == y) | ((x != x) & (y != y)))

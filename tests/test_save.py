@@ -29,7 +29,7 @@ from satura.rewrite.types.dims import static, symbol
 from satura.rewrite.types.tensor_type import COMPUTED, Array, DType
 from tests.onnx_cases import sample
 from tests.onnx_models import Inputs, Typed, make_model, node
-from tests.onnxruntime_reference import WITHOUT_F64, assert_close, run, same, with_lossy_pools
+from tests.onnxruntime_reference import WITHOUT_F64, assert_close, kept_by_pools, run
 from tests.tiers import deep_but
 
 FLOATS = (DType.F32, DType.F64, DType.F16, DType.BF16)
@@ -44,10 +44,10 @@ def check(program: Program, *valuations: dict[str, Array], tolerance: float | No
     onnx.checker.check_model(model, full_check=True)
     for arguments in valuations:
         expected = interpret(program, arguments)
-        others = interpret(with_lossy_pools(program), arguments)
+        kept = kept_by_pools(program, arguments, expected)
         for (name, wanted), found in zip(expected.items(), run(model, arguments), strict=True):
             assert found.shape == wanted.shape, name
-            got = np.where(same(wanted, others[name]), found, wanted).astype(found.dtype)
+            got = np.where(kept[name], found, wanted).astype(found.dtype)
             dtype = DType.of(wanted.dtype)
             if dtype.is_float:
                 bound = TOLERANCE[dtype] if tolerance is None else tolerance

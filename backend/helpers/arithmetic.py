@@ -70,14 +70,19 @@ def _chain(builder: ir.IRBuilder, x: ir.Value, terms: Sequence[ir.Value]) -> ir.
 
 def key_of(builder: ir.IRBuilder, a: ir.Value, function: str) -> ir.Value:
     """An integer, or a vector of them, that orders floats as their values, -0.0 below 0.0; NaN is
-    what `function`, max or min, gives of it and any number."""
+    what `function`, max or min, gives of it and any number.
+
+    NaN is chosen among integers: of floats LLVM takes all NaNs for one, as where sqrt gives them.
+    """
     is_vector = isinstance(a.type, ir.VectorType)
-    nan = ir.Constant(a.type, [float("nan")] * a.type.count if is_vector else float("nan"))
-    quiet = nan if function == "max" else builder.fneg(nan)
-    a = builder.select(builder.fcmp_unordered("uno", a, a), quiet, a)
-    words = INT64 if (a.type.element if is_vector else a.type) == F64 else INT32
+    is_wide = (a.type.element if is_vector else a.type) == F64
+    words = INT64 if is_wide else INT32
     kind = ir.VectorType(words, a.type.count) if is_vector else words
-    return mirrored(builder, builder.bitcast(a, kind))
+    quiet = 0x7FF8 << 48 if is_wide else 0x7FC0 << 16  # the bits of NaN; mirrored with a sign
+    key = quiet if function == "max" else ~quiet
+    nan = ir.Constant(kind, [key] * kind.count if is_vector else key)
+    is_nan = builder.fcmp_unordered("uno", a, a)
+    return builder.select(is_nan, nan, mirrored(builder, builder.bitcast(a, kind)))
 
 
 def mirrored(builder: ir.IRBuilder, bits: ir.Value) -> ir.Value:
