@@ -223,6 +223,16 @@ def test_reduce(name: str, dtype: DType) -> None:
     check(program, arguments_of(program, special=special), arguments_of(program, 1, special=False))
 
 
+def test_a_sum_over_no_axes_is_not_its_operand() -> None:
+    """That of -0.0 is 0.0, whatever the rank."""
+    build = Builder()
+    operands = {"x": np.array(-0.0, np.float32), "v": np.array([-0.0, 1], np.float32)}
+    inputs = {name: build.input(name, DType.F32, x.shape) for name, x in operands.items()}
+    sums = {f"of {name}": build.reduce("sum", at, ()) for name, at in inputs.items()}
+    for found in run(to_model(build.program(sums)), operands):
+        assert not np.signbit(found).any()
+
+
 @pytest.mark.parametrize("dtype", deep_but(COMPUTED[::3], COMPUTED))
 def test_arg_reduce_and_bool_reductions(dtype: DType) -> None:
     build = Builder()

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import NodeProto, TensorProto, defs, helper, parser
 
@@ -104,3 +105,15 @@ def test_a_largest_of_floats_is_of_opset_18_beside_bools() -> None:
     arguments = {"x": np.array([1.0, -3.0])}
     for found, wanted in zip(run(saved, arguments), run(model, arguments), strict=True):
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("kind", ["int2", "uint4", "float4e2m1", "float8e5m2"])
+def test_copies_that_outputs_are_count(kind: str) -> None:
+    """An output that is an input is copied by a node, which has its element type, too."""
+    code = TensorProto.DataType.Value(kind.upper())
+    x, y = (helper.make_tensor_value_info(name, code, [2]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 25)], ir_version=13)
+    saved = to_model(load(model))
+    onnx.checker.check_model(saved, full_check=True)
+    assert saved.opset_import[0].version > 18

@@ -115,7 +115,8 @@ def load_fitting(
     if plain.keys() != types.keys() or (plain == types and not program.conditions):
         return usual  # for all sizes
     sizes = sizes_of(plain, arguments)
-    is_refused = any(each.is_of_extent and not each.holds(sizes) for each in program.conditions)
+    failed = [each for each in program.conditions if not each.holds(sizes)]
+    is_refused = failed and all(each.is_of_extent for each in failed)
     if is_refused or not _excluding(program, plain, sizes):
         return usual
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from satura.rewrite.onnx.lower.broadcasting import may_be_equal
-from satura.rewrite.onnx.lower.context import Context, lowering
+from satura.rewrite.onnx.lower.context import Context, UnknownValue, lowering
 from satura.rewrite.onnx.lower.slice_bounds import (
     FAR,
     clamped_bounds,
@@ -251,7 +251,8 @@ def slice_(node: Context) -> int:
     """Starts, ends and steps per axis, clamped to the axis.
 
     Where a clamp depends on sizes, the bound is taken as it is, and calls for which it would have
-    to be clamped need another program, which has the clamp in its extents.
+    to be clamped need another program, which has the clamp in its extents. In a program for all
+    sizes a node stays where no extents have it.
     """
     build, x = node.build, node[0]
     shape = build.shape(x)
@@ -283,6 +284,9 @@ def slice_(node: Context) -> int:
         clamped = clamped_bounds(shape[at], start, end, step) if is_clamped else None
         if clamped is not None:
             (first[at], sizes[at]), natural = clamped, []
+        elif natural and build.for_all_sizes:
+            reason = f"how many elements it takes of axis {at} has no formula for all sizes"
+            raise UnknownValue(str(node.unsupported(reason)))
         for dim in natural:
             build.need_at_least(dim, 0)
     return build.slice(x, first, sizes, strides)

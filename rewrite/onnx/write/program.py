@@ -81,11 +81,11 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     emit = Emitter([program])
     versions = opsets([program])
     outputs = write_nodes(program, emit, versions[""])
-    types = types_of([program], emit.nodes, emit.constants, versions[""])
-    versions[""] = older_opsets(emit.nodes, versions[""], types)[0]
     nodes = _with_outputs(
         emit.nodes, outputs, {program.nodes[at].input_name for at in program.inputs}
     )
+    types = types_of([program], nodes, emit.constants, versions[""])
+    versions[""] = older_opsets(nodes, versions[""], types)[0]
     inputs = [(program.nodes[index].input_name, index) for index in program.inputs]
     return model_of(
         nodes,

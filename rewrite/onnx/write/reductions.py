@@ -35,7 +35,8 @@ def reduce(emit: Emitter, site: Site) -> str:
     x, type_ = site.operand(0), site.type(0)
     dtype = type_.dtype
     if not axes.indices:
-        return x
+        is_sum = function.name == "sum" and dtype.is_float  # of -0.0 alone it is 0.0
+        return combine(emit, "add", x, emit.scalar(0, dtype), dtype) if is_sum else x
     if any(type_.shape[axis] == 0 for axis in axes.indices):
         identity = reduction_identity(function.name, dtype).item()
         return write_fill(emit, identity, site.node.type.shape, dtype)
