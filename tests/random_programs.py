@@ -28,6 +28,7 @@ DTYPES = (
 )  # fmt: skip
 SMOOTH = ("exp", "tanh", "sigmoid", "erf", "sin", "cos", "atan", "asinh")
 LIMIT = 100.0
+_LEAST = 0.01
 
 
 @dataclass
@@ -445,11 +446,15 @@ def random_program(seed: int) -> tuple[Program, dict[str, Array], dict[str, bool
 
 
 def compare(expected: Array, got: Array, exact: bool) -> str | None:
-    """What differs, or None: bits for exact values, else 1e-4 of the largest finite magnitude."""
+    """What differs, or None: bits for exact values, else 1e-4 of the largest finite magnitude.
+
+    Where all are below _LEAST, they are what is left of values that cancel.
+    """
     if got.dtype != expected.dtype or got.shape != expected.shape:
         return f"{got.dtype}{got.shape} instead of {expected.dtype}{expected.shape}"
     step = {"float16": 2e-2, "bfloat16": 2e-1}.get(expected.dtype.name, 1e-4)
-    same = agreement(expected, got, None if exact else step * magnitude([expected]))
+    scale = max(magnitude([expected]), _LEAST)
+    same = agreement(expected, got, None if exact else step * scale)
     at = first_difference(same)
     if at is None:
         return None
