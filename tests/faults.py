@@ -806,4 +806,40 @@ FAULTS = (
         "1",
         "tests/test_features.py",
     ),
+    Fault(
+        "backend/helpers/arithmetic.py",
+        'key = quiet if function == "max" else ~quiet',
+        "key = quiet",
+        "tests/test_nan.py",
+    ),
+    Fault(
+        "backend/run/part.py",
+        "self._known_by.append(names)",
+        "pass",
+        "tests/test_specialised.py",
+    ),
+    Fault(
+        "rewrite/onnx/lower/movement.py",
+        "elif natural and build.for_all_sizes:",
+        "elif natural and False:",
+        "tests/test_save_slices.py",
+    ),
+    Fault(
+        "rewrite/onnx/write/reductions.py",
+        'is_sum = function.name == "sum" and dtype.is_float',
+        "is_sum = False",
+        "tests/test_save.py",
+    ),
+    Fault(
+        "rewrite/onnx/sparse.py",
+        "prod(extents[axis + 1 :])",
+        "prod(extents[:axis])",
+        "tests/test_sparse.py",
+    ),
+    Fault(
+        "rules/reshape.py",
+        "cs: Others[Known], s: Shape",
+        "cs: Others[Varying], s: Shape",
+        "tests/test_cases.py",
+    ),
 )
