@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from google.protobuf.message import DecodeError, Message
-from onnx import ModelProto, NodeProto, TensorProto
+from onnx import ModelProto, TensorProto
 
 from satura.rewrite.errors import ModelError
 from satura.rewrite.onnx.narrow import BITS
 from satura.rewrite.onnx.normal import normal
-from satura.rewrite.onnx.order import all_nodes, inner_graphs, label
+from satura.rewrite.onnx.order import inner_graphs, label, nodes_of
 from satura.rewrite.onnx.outline import outline
 from satura.rewrite.onnx.sparse import dense
 from satura.rewrite.onnx.tensors import element_count
@@ -259,13 +259,6 @@ def _external_data(
     return Stored(files[path], offset, length)
 
 
-def _nodes(model: ModelProto) -> Iterator[NodeProto]:
-    """Every node of the model, of its functions and of graphs inside nodes."""
-    yield from all_nodes(model.graph.node)
-    for function in model.functions:
-        yield from all_nodes(function.node)
-
-
 def _tensors(model: ModelProto) -> Iterator[TensorProto]:
     return (tensor for _, tensor in _named_tensors(model))
 
@@ -273,7 +266,7 @@ def _tensors(model: ModelProto) -> Iterator[TensorProto]:
 def _named_tensors(model: ModelProto) -> Iterator[tuple[str, TensorProto]]:
     """Every tensor that the model stores, and how messages call it."""
     yield from ((f"tensor '{each.name}'", each) for each in model.graph.initializer)
-    for node in _nodes(model):
+    for node in nodes_of(model):
         for attribute in node.attribute:
             found = [attribute.t] if attribute.HasField("t") else attribute.tensors
             yield from ((f"attribute '{attribute.name}' of {label(node)}", each) for each in found)

@@ -18,7 +18,7 @@ from onnx import (
     TypeProto,
 )
 
-from satura.rewrite.onnx.order import all_nodes, inner_graphs
+from satura.rewrite.onnx.order import inner_graphs, nodes_of
 from satura.rewrite.onnx.types import unpacked
 
 _OWN = "ai.onnx"
@@ -46,18 +46,12 @@ def _named(model: ModelProto) -> Iterator[OperatorSetIdProto | FunctionProto | N
     """What has the longer name of ONNX's own domain."""
     functions = model.functions
     imports = (each for holder in (model, *functions) for each in holder.opset_import)
-    yield from (each for each in (*imports, *functions, *_nodes(model)) if each.domain == _OWN)
-
-
-def _nodes(model: ModelProto) -> Iterator[NodeProto]:
-    yield from all_nodes(model.graph.node)
-    for function in model.functions:
-        yield from all_nodes(function.node)
+    yield from (each for each in (*imports, *functions, *nodes_of(model)) if each.domain == _OWN)
 
 
 def _negative(model: ModelProto) -> Iterator[TensorShapeProto.Dimension]:
     """The negative extents of the types that a model states."""
-    graphs = [model.graph, *(graph for node in _nodes(model) for graph in inner_graphs(node))]
+    graphs = [model.graph, *(graph for node in nodes_of(model) for graph in inner_graphs(node))]
     for holder in (*graphs, *model.functions):
         for type_ in _types(holder):
             tensor = unpacked(type_)[1].tensor_type

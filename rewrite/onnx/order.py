@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from onnx import GraphProto, NodeProto
+from onnx import GraphProto, ModelProto, NodeProto
 
 from satura.rewrite.errors import ModelError
 
@@ -90,6 +90,13 @@ def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
         yield node
         for graph in inner_graphs(node):
             yield from all_nodes(graph.node)
+
+
+def nodes_of(model: ModelProto) -> Iterator[NodeProto]:
+    """Every node of a model, of its functions and of graphs inside nodes."""
+    yield from all_nodes(model.graph.node)
+    for function in model.functions:
+        yield from all_nodes(function.node)
 
 
 def free_names(graph: GraphProto) -> Iterator[str]:

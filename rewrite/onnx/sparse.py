@@ -18,7 +18,7 @@ from onnx import (
 )
 
 from satura.rewrite.errors import ModelError, UnsupportedError
-from satura.rewrite.onnx.order import all_nodes, inner_graphs, label
+from satura.rewrite.onnx.order import inner_graphs, label, nodes_of
 from satura.rewrite.onnx.tensors import array_of, element_count, known_dtype
 from satura.rewrite.program.memory import refuse_beyond_memory, tensor_bytes
 from satura.rewrite.types.tensor_type import Array, TensorType
@@ -51,22 +51,16 @@ def dense(model: ModelProto) -> ModelProto:
 
 def _graphs(model: ModelProto) -> Iterator[GraphProto]:
     """The graphs that have sparse initializers."""
-    inner = (graph for node in _nodes(model) for graph in inner_graphs(node))
+    inner = (graph for node in nodes_of(model) for graph in inner_graphs(node))
     yield from (graph for graph in (model.graph, *inner) if graph.sparse_initializer)
 
 
 def _constants(model: ModelProto) -> Iterator[tuple[NodeProto, AttributeProto]]:
     """The Constants that are sparse, and the attribute of each."""
-    for node in _nodes(model):
+    for node in nodes_of(model):
         for each in node.attribute if node.op_type == "Constant" else ():
             if each.name == "sparse_value" and each.type == AttributeProto.SPARSE_TENSOR:
                 yield node, each
-
-
-def _nodes(model: ModelProto) -> Iterator[NodeProto]:
-    yield from all_nodes(model.graph.node)
-    for function in model.functions:
-        yield from all_nodes(function.node)
 
 
 def _label(initializer: SparseTensorProto) -> str:
