@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from onnx import ModelProto, parser
 
 import satura
 from satura.rewrite.onnx.write.save import to_model
+from satura.rewrite.types.tensor_type import Array
 from tests.onnxruntime_reference import session
 from tests.tiers import deep_but
 
@@ -86,7 +89,30 @@ def test_ranges_whose_length_has_no_formula_stay(case: str) -> None:
         " <int64 start = {0}, int64 step = {2}, float first = {0}, float third = {0.3}>"
         f" {{ n = Shape (x) {RANGES[case]} }}"
     )
+    _are_alike(model, [np.ones(size, np.float32) for size in (0, 1, 4)])
+
+
+def test_a_choice_of_elements_that_are_there_stays() -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[n] x) => (int64[1] size, float[k] z)'
+        " <bool[5] c = {1, 0, 1, 0, 1}>"
+        " { y = Compress <axis = 0> (x, c) size = Shape (y) z = Neg (y) }"
+    )
+    _are_alike(model, [np.arange(1, size + 1, dtype=np.float32) for size in SIZES])
+
+
+def test_an_axis_that_may_be_one_stays() -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[n, 1, 3] x) => (int64[k] size, float z)'
+        " { y = Squeeze (x) w = Tanh (y) size = Shape (w) z = ReduceSum <keepdims = 0> (w) }"
+    )
+    _are_alike(model, [np.ones((size, 1, 3), np.float32) for size in (0, 1, 2, 5)])
+
+
+def _are_alike(model: ModelProto, values: Sequence[Array]) -> None:
     original, saved = session(model), session(to_model(satura.optimize(model)))
-    for size in (0, 1, 4):
-        x = np.ones(size, np.float32)
-        np.testing.assert_array_equal(original.run(None, {"x": x})[0], saved.run(None, {"x": x})[0])
+    for x in values:
+        for wanted, found in zip(
+            original.run(None, {"x": x}), saved.run(None, {"x": x}), strict=True
+        ):
+            np.testing.assert_allclose(found, wanted, 1e-6, err_msg=str(x.shape))

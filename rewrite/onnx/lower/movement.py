@@ -124,9 +124,8 @@ def _is_single(node: Context, dim: Dim) -> bool:
     if not may_be_equal(dim, 1) or known_at_least(dim, 2):
         return dim == 1
     if node.build.for_all_sizes:
-        raise node.unsupported(
-            f"it has no axes, and whether it drops one depends on the size {dim}; name the axes"
-        )
+        reason = f"it has no axes, and whether it drops one depends on the size {dim}"
+        raise UnknownValue(str(node.unsupported(f"{reason}; name the axes")))
     is_single = node.build.at_likely_sizes(dim) == 1
     if not is_single:
         node.build.need_at_least(dim, 2)  # no elements are kept, too, in another program
