@@ -464,10 +464,12 @@ def test_extents_of_slices_are_not_negative_for_arithmetic(tmp_path: Path) -> No
     satura.save(satura.optimize(model), tmp_path / "optimized.onnx")
     satura.save(satura.load(model), tmp_path / "loaded.onnx")
     compiled = satura.compile(model, threads=1)
+    saved = onnx.load(tmp_path / "optimized.onnx")
     for n in (1, 2, 5, 40):
         given = {"x": random_input(2, n, 4)}
         (wanted,) = run(model, given)
         assert_close(compiled.run(given)["y"], wanted, 1e-5)
+        assert_close(run(saved, given)[0], wanted, 1e-5)
         for name in ("optimized", "loaded"):
             assert_close(run(onnx.load(tmp_path / f"{name}.onnx"), given)[0], wanted, 1e-5)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.broadcasting import may_be_equal
-from satura.rewrite.onnx.lower.context import Context, UnknownValue, lowering
+from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.places import (
     Index,
     counted,
@@ -16,6 +16,7 @@ from satura.rewrite.onnx.lower.places import (
     need_inside,
     up_to,
 )
+from satura.rewrite.onnx.lower.staying import open_along
 from satura.rewrite.types.dims import product
 from satura.rewrite.types.tensor_type import DType
 
@@ -44,7 +45,7 @@ def compress(node: Context) -> int:
     elif chosen.size and not build.is_at_least(extent, least := int(chosen[-1]) + 1):
         if build.for_all_sizes:
             reason = f"how many elements it takes depends on the size {extent}"
-            raise UnknownValue(str(node.unsupported(reason)))
+            raise open_along(node, reason, build.type(x), [axis])
         build.need_at_least(extent, least)  # shorter axes have fewer of them, in another program
     return build.gather(x, build.constant(chosen.astype(np.int64)), axis)
 

@@ -12,6 +12,7 @@ from satura.rewrite.onnx.lower.slice_bounds import (
     hold_at_typical_sizes,
     slice_bounds,
 )
+from satura.rewrite.onnx.lower.staying import open_along
 from satura.rewrite.types.dims import (
     Dim,
     SymbolicDim,
@@ -19,6 +20,7 @@ from satura.rewrite.types.dims import (
     known_at_least,
     product,
 )
+from satura.rewrite.types.tensor_type import TensorType
 
 
 @lowering("Transpose")
@@ -272,6 +274,7 @@ def slice_(node: Context) -> int:
         raise node.wrong("starts, ends, axes and steps have different lengths")
     first: list[Dim] = [0] * len(shape)
     sizes, strides = list(shape), [1] * len(shape)
+    opened: list[int] = []  # axes for which a saved model has no formula
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         at = node.axis(axis, len(shape))
         if step == 0:
@@ -284,10 +287,12 @@ def slice_(node: Context) -> int:
         if clamped is not None:
             (first[at], sizes[at]), natural = clamped, []
         elif natural and build.for_all_sizes:
-            reason = f"how many elements it takes of axis {at} has no formula for all sizes"
-            raise UnknownValue(str(node.unsupported(reason)))
+            opened.append(at)
         for dim in natural:
             build.need_at_least(dim, 0)
+    if opened:
+        reason = f"how many elements it takes of axis {opened[0]} has no formula for all sizes"
+        raise open_along(node, reason, TensorType(build.dtype(x), tuple(sizes)), opened)
     return build.slice(x, first, sizes, strides)
 
 
