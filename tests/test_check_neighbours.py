@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isclose
 from random import Random
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 from satura.rewrite.check import testing
 from satura.rewrite.check.both_sides import disagreement
-from satura.rewrite.check.instances import fires
+from satura.rewrite.check.instances import Instance, fires
 from satura.rewrite.check.neighbours import neighbours
 from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
@@ -23,6 +24,7 @@ from satura.rewrite.language.terms import (
     reshape,
     scalar,
     transpose,
+    unary,
 )
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Groups, Padding, Perm, Shape, Window, refuse_unless
@@ -204,3 +206,68 @@ def test_infinities_that_meet_are_no_mistake_beside_a_nan(other: float) -> None:
         {"left": left, "right": build.unary("abs", build.binary("sub", y, y))}
     )
     assert disagreement(swallowed, at, exact=False) != ""
+
+
+@attribute_function
+def is_near_one(c: Scalar) -> bool:
+    return c.dtype.is_float and abs(float(c.value) - 1.0) < 1e-6
+
+
+@attribute_function
+def is_close_to_one(c: Scalar) -> bool:
+    return c.dtype.is_float and isclose(float(c.value), 1.0)
+
+
+@attribute_function
+def is_near_zero(c: Scalar) -> bool:
+    return c.dtype.is_float and abs(float(c.value)) < 1e-30
+
+
+@rule
+def times_nearly_one(x: Tensor, c: Scalar, o: Shape, s: Shape) -> Law:
+    """x * c = x, where c is 1 but for 1e-6"""
+    return rewrites(binary("mul", x, broadcast(reshape(c, o), s)), x, is_near_one(c))
+
+
+@rule
+def divided_by_what_is_close_to_one(x: Tensor, c: Scalar, o: Shape, s: Shape) -> Law:
+    """x / c = x, where c is close to 1: of all floats only f64 has others"""
+    return rewrites(binary("div", x, broadcast(reshape(c, o), s)), x, is_close_to_one(c))
+
+
+@rule
+def largest_of_nearly_zero(x: Tensor, c: Scalar, o: Shape, s: Shape) -> Law:
+    """max(x, c) = relu(x), where c is 0 but for 1e-30"""
+    largest = binary("max", x, broadcast(reshape(c, o), s))
+    return rewrites(largest, unary("relu", x), is_near_zero(c))
+
+
+@pytest.mark.parametrize("seed", deep_but([0], (0, 1009, 424242, 1, 7, 99)))
+@pytest.mark.parametrize(
+    ("law", "number"),
+    [
+        (times_nearly_one, 1.0),
+        (divided_by_what_is_close_to_one, 1.0),
+        (largest_of_nearly_zero, 0.0),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_floats_beside_a_number_that_meets_a_condition_are_tried(
+    law: Rule, number: float, seed: int
+) -> None:
+    (direction,) = law.directions
+    x, c = TensorType(DType.F64, (2, 3)), Scalar.of(number, DType.F64)
+    shapes = (("o", Shape((1, 1))), ("s", Shape((2, 3))))
+    instance = Instance(direction, (("x", x), ("c", c), *shapes), 0)
+    beside = [each.bindings["c"] for each in neighbours(direction, [instance], seed, 1)]
+    assert any(isinstance(c, Scalar) and float(c.value) != number for c in beside)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", [0, 1009, 424242])
+@pytest.mark.parametrize(
+    "law", [times_nearly_one, divided_by_what_is_close_to_one], ids=lambda each: each.name
+)
+def test_what_holds_at_a_number_and_not_beside_it_is_refuted(law: Rule, seed: int) -> None:
+    report = check(law, seed, shrink=False)
+    assert report.verdict == "refuted", str(report)
