@@ -17,6 +17,7 @@ from typing import cast
 
 import numpy as np
 
+from satura.rewrite.check.answer_steps import with_answers
 from satura.rewrite.check.both_sides import (
     Failure,
     disagreement,
@@ -27,7 +28,7 @@ from satura.rewrite.check.common_steps import with_common_steps
 from satura.rewrite.check.compare import node_values
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
-from satura.rewrite.check.every_value import of_every_value
+from satura.rewrite.check.every_value import of_every_value, with_numbers_at_ends
 from satura.rewrite.check.exchanged_extents import with_exchanged_extents
 from satura.rewrite.check.extremes import (
     SQUARE_DRAWS,
@@ -186,6 +187,8 @@ def _failure_at_extremes(
             or first_failure(
                 of_every_value(*chosen[:2], rule.exact, seed, scale), rule.exact, seed, "every"
             )
+            or (rule.exact and first_failure(with_answers(*chosen[1:]), True, seed, "steps"))
+            or first_failure(with_numbers_at_ends(*chosen), rule.exact, seed, "ends")
         )
     return failure
 
