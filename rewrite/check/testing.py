@@ -47,6 +47,7 @@ from satura.rewrite.check.extremes import (
     with_opposite_zeros,
     with_other_zeros,
 )
+from satura.rewrite.check.from_operands import failure_of_left
 from satura.rewrite.check.in_egraph import examine_saturated
 from satura.rewrite.check.instances import Instance, is_well_typed
 from satura.rewrite.check.lifted import of_more_axes
@@ -61,7 +62,7 @@ from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.check.unstable import unstable_call
 from satura.rewrite.errors import CallError, ExpressionError, RuleError, brief
-from satura.rewrite.language.dsl import Rule
+from satura.rewrite.language.dsl import Direction, Rule
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.prove import STEPS, Found, prove
 from satura.rewrite.types.attributes import Attribute
@@ -131,7 +132,7 @@ def check(
         refuted = _refutation_report(rule, report, failure, shrink)
         return replace(refuted, hint=_hint(rule, seed, attempts, tried)) if rule.exact else refuted
     told = zip(report.directions, tried, strict=True)
-    reasons = [reason for each, of in told for reason in _gaps(each, float_numbers(of.direction))]
+    reasons = [reason for each, of in told for reason in _gaps(each, of.direction)]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
     report = replace(report, hint="\n".join(_needless(report.directions)))
@@ -251,13 +252,18 @@ def _instability(instance: Instance) -> Failure | None:
     return right_side_failure(instance, unstable_call(instance) or reason)
 
 
-def _gaps(direction: DirectionReport, floats: Sequence[float]) -> Sequence[str]:
-    """Reasons why the instances of a direction, which has these `floats`, say too little."""
+def _gaps(direction: DirectionReport, tested: Direction) -> Sequence[str]:
+    """Reasons why the instances of a direction say too little."""
     if direction.firings >= FIRINGS:
         return ()
+    obstacle = _obstacle(direction)
+    if not obstacle:
+        raised = failure_of_left(tested, Random(0))
+        obstacle = "its left side is seldom well typed, or has few instances"
+        obstacle += f" ({raised})" * bool(raised)
     return (
         f"{direction.label} fired on only {direction.firings} of {direction.instances}"
-        f" instances; {FIRINGS} are needed: {_obstacle(direction)}; a check with --deep draws"
+        f" instances; {FIRINGS} are needed: {obstacle}; a check with --deep draws"
         " ten times as many",
         *(
             f"{direction.label}: the condition {text} was {answer} for all {count} instances"
@@ -266,7 +272,10 @@ def _gaps(direction: DirectionReport, floats: Sequence[float]) -> Sequence[str]:
             for answer, count in direction.conditions[text].items()
             if count
         ),
-        *(f"{direction.label}: {number} is an element of floats only" for number in floats),
+        *(
+            f"{direction.label}: {number} is an element of floats only"
+            for number in float_numbers(tested)
+        ),
     )
 
 
@@ -283,7 +292,7 @@ def _needless(directions: Sequence[DirectionReport]) -> Iterator[str]:
 
 
 def _obstacle(direction: DirectionReport) -> str:
-    """The condition or refusal that stopped most instances of a direction."""
+    """The condition or refusal that stopped most instances of a direction; empty for none."""
     failed = {
         f"the condition {text} was False": n[False] for text, n in direction.conditions.items()
     }
@@ -291,7 +300,7 @@ def _obstacle(direction: DirectionReport) -> str:
     worst = max(failed, key=failed.__getitem__, default="")
     if worst and failed[worst]:
         return f"{worst} for {failed[worst]} of them"
-    return "its left side is seldom well typed, or has few instances"
+    return ""
 
 
 def _refutation_report(
