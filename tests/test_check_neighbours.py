@@ -11,7 +11,7 @@ import pytest
 from satura.rewrite.check import testing
 from satura.rewrite.check.both_sides import disagreement
 from satura.rewrite.check.instances import Instance, fires
-from satura.rewrite.check.neighbours import neighbours
+from satura.rewrite.check.neighbours import beside, neighbours
 from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
@@ -23,6 +23,7 @@ from satura.rewrite.language.terms import (
     pool,
     reshape,
     scalar,
+    select,
     transpose,
     unary,
 )
@@ -259,8 +260,8 @@ def test_floats_beside_a_number_that_meets_a_condition_are_tried(
     x, c = TensorType(DType.F64, (2, 3)), Scalar.of(number, DType.F64)
     shapes = (("o", Shape((1, 1))), ("s", Shape((2, 3))))
     instance = Instance(direction, (("x", x), ("c", c), *shapes), 0)
-    beside = [each.bindings["c"] for each in neighbours(direction, [instance], seed, 1)]
-    assert any(isinstance(c, Scalar) and float(c.value) != number for c in beside)
+    found = [each.bindings["c"] for each in neighbours(direction, [instance], seed, 1)]
+    assert any(isinstance(c, Scalar) and float(c.value) != number for c in found)
 
 
 @pytest.mark.deep
@@ -271,3 +272,29 @@ def test_floats_beside_a_number_that_meets_a_condition_are_tried(
 def test_what_holds_at_a_number_and_not_beside_it_is_refuted(law: Rule, seed: int) -> None:
     report = check(law, seed, shrink=False)
     assert report.verdict == "refuted", str(report)
+
+
+@pytest.mark.parametrize("dtype", [each for each in DType if each.is_float], ids=str)
+def test_every_float_has_others_beside_it(dtype: DType) -> None:
+    random = Random(0)
+    for number in (0.0, 1.0, -0.5, np.inf, np.nan):
+        found = [beside(Scalar.of(number, dtype).array, random) for _ in range(50)]
+        assert {each.dtype for each in found} == {dtype.numpy}
+        assert len({each.tobytes() for each in found}) > 1 or not np.isfinite(number)
+
+
+@rule
+def choose_twice(x: Tensor, f: Scalar, c: Scalar, o: Shape, s: Shape) -> Law:
+    """where(f, c, where(f, c, x)) = where(f, c, x)"""
+    flag, number = broadcast(reshape(f, o), s), broadcast(reshape(c, o), s)
+    once = select(flag, number, x)
+    return rewrites(select(flag, number, once), once)
+
+
+def test_floats_beside_flags_are_moved_alone() -> None:
+    (direction,) = choose_twice.directions
+    x, c, f = TensorType(DType.F32, (2,)), Scalar.of(1.0, DType.F32), Scalar.of(1, DType.BOOL)
+    shapes = (("o", Shape((1,))), ("s", Shape((2,))))
+    instance = Instance(direction, (("x", x), ("f", f), ("c", c), *shapes), 0)
+    found = list(neighbours(direction, [instance], 0, 1))
+    assert found and all(each.bindings["f"] == f for each in found)

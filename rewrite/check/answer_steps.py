@@ -22,7 +22,7 @@ from satura.rewrite.ops.next_floats import next_floats
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import Attribute, UnaryFn
 from satura.rewrite.types.constant import Scalar
-from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewrite.types.tensor_type import FLOATS, Array, TensorType
 
 WANTED = 100  # firings
 MOST_ELEMENTS = 1000
@@ -63,7 +63,7 @@ def at_steps(nodes: Sequence[Node], arguments: dict[str, Array], draw: Draw) -> 
         node.input_name
         for node in part.values()
         if node.op.name == "input"
-        and node.type.dtype.is_float
+        and node.type.dtype in FLOATS
         and arguments[node.input_name].shape == nodes[index].type.shape
         and 0 < arguments[node.input_name].size <= MOST_ELEMENTS
     ]

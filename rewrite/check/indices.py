@@ -20,7 +20,7 @@ from satura.rewrite.types.tensor_type import Array, DType
 
 COMPUTED_DRAWS = 0.5  # of arguments from which indices are computed
 CANDIDATES = 40  # to be tried as such an argument
-END_DRAWS = 0.4  # of indices of which many are at an end
+END_DRAWS = 0.6  # of indices of which many are at an end
 NEAR_END = 3
 MOST_INDICES = 10_000  # elements of one; others stay in range themselves
 WRAPS = (8, 16, 32)  # bits that a cast keeps
@@ -118,6 +118,7 @@ def _candidates(part: Mapping[int, Node], array: Array, extent: int, draw: Draw)
         draw.one_of(centres) + draw.random.randint(-2 * extent, 2 * extent)
         for _ in range(CANDIDATES)
     ]
+    drawn += [extent - 1, extent - 2, -extent]
     return [number for number in dict.fromkeys(drawn) if least <= number <= most]
 
 

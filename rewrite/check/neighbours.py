@@ -128,7 +128,11 @@ def _with_steps(instance: Instance, steps: Steps, random: Random) -> dict[str, A
 def _moved(name: str, values: Mapping[str, Attribute], steps: Steps, random: Random) -> Attribute:
     """Another value for the attribute of that name."""
     value = values[name]
-    others = [each for key, each in values.items() if key != name and type(each) is type(value)]
+    others = [
+        each
+        for key, each in values.items()
+        if key != name and type(each) is type(value) and _is_movable(each, steps)
+    ]
     if others and random.random() < COPIED:
         value = random.choice(others)
         if random.random() < UNMOVED:
