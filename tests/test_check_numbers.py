@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from math import frexp, isfinite, prod
 from random import Random
 
@@ -235,6 +236,14 @@ def test_both_sides_change_their_answer_at_one_float(law: Rule, dtype: DType, se
     assert first_failure(chosen, True, seed, "steps") is not None
 
 
-def test_sides_of_a_right_law_change_their_answer_at_one_float() -> None:
-    instance = instance_of(less_of_negated, DType.F32, 3)
-    assert first_failure(with_answers([instance], 0, 1), True, 0, "steps") is None
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("shape", [(), (2, 3), (0,)], ids=str)
+@pytest.mark.parametrize("dtype", [DType.F64, DType.F32, DType.F16, DType.BF16], ids=str)
+def test_sides_of_a_right_law_change_their_answer_at_one_float(
+    dtype: DType, shape: tuple[int, ...]
+) -> None:
+    (direction,) = less_of_negated.directions
+    shapes = (("o", Shape((1,) * len(shape))), ("s", Shape(shape)))
+    values = (("x", TensorType(dtype, shape)), ("c", Scalar.of(-3, dtype)), *shapes)
+    chosen = with_answers([Instance(direction, values, 0)] * 8, 0, 1)
+    assert first_failure(islice(chosen, 8), True, 0, "steps") is None

@@ -140,6 +140,6 @@ def _floats(ordinals: Ordinals, dtype: np.dtype[np.generic]) -> Array:
     """The floats at these places."""
     size = dtype.itemsize
     sign = -(1 << 8 * size - 1)
-    bits = np.where(ordinals < 0, -ordinals + sign, ordinals)
+    bits = np.where(ordinals < 0, -ordinals | sign, ordinals)
     floats: Array = bits.astype(f"i{size}").view(dtype)
     return floats
