@@ -51,11 +51,11 @@ FEW_EXTENTS: tuple[tuple[Dim, ...], ...] = ((1, 2), (2, 3), (1, 2, 3, 4))
 LONG_DRAWS = 24
 LONG_EXTENTS: tuple[tuple[Dim, ...], ...] = ((19, 1), (260, 2), (1030, 1))
 PLACED = {"gather"}  # by indices, of which i8, u8, i16 and u16 hold few
-PLACED_DRAWS = 70
+PLACED_DRAWS = 120
 PLACED_EXTENTS: tuple[tuple[Dim, ...], ...] = (
     (130, 1),
     (260, 1),
-    (260, 2),
+    (33_000, 1),
     (33_000, 1),
     (66_000, 1),
 )
