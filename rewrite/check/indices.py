@@ -20,7 +20,7 @@ from satura.rewrite.types.tensor_type import Array, DType
 
 COMPUTED_DRAWS = 0.5  # of arguments from which indices are computed
 CANDIDATES = 40  # to be tried as such an argument
-END_DRAWS = 0.6  # of indices of which many are at an end
+END_DRAWS = 0.75  # of indices of which many are at an end
 NEAR_END = 3
 MOST_INDICES = 10_000  # elements of one; others stay in range themselves
 WRAPS = (8, 16, 32)  # bits that a cast keeps
@@ -47,7 +47,7 @@ def places_in(extent: int, array: Array, draw: Draw) -> Array:
     if draw.chance(END_DRAWS):
         random = np.random.default_rng(draw.random.getrandbits(64))
         last = extent - 1 - random.integers(0, min(NEAR_END, extent), array.shape)
-        chosen = np.where(random.random(array.shape) < 0.5, last, places)
+        chosen = np.where(random.random(array.shape) < 0.7, last, places)
         places = np.where(random.random(array.shape) < 0.2, -1 - last, chosen)
     return np.asarray(places.astype(array.dtype))
 
