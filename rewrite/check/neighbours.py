@@ -43,11 +43,12 @@ from satura.rewrite.types.tensor_type import Array, TensorType
 
 Steps = Mapping[type, Callable[[Attribute, Random], Attribute]]
 
-DRAWS = 1000
+DRAWS = 1500
 WANTED = 150  # that fire
 COPIED = 0.4  # where there is another attribute of that sort
 UNMOVED = 0.3  # of those that are copied
 SECOND_STEP = 0.4
+SPECIAL = 0.75  # of the floats that take the place of others
 NEAR_PARTS = (3, 12)  # powers of ten: a float is changed by so small a part of it
 
 
@@ -239,7 +240,7 @@ def _count(value: Attribute, random: Random) -> Attribute:
 def _float(value: Attribute, random: Random) -> Attribute:
     """A special float, or one that is nearly the same: a condition may hold near a number, too."""
     assert isinstance(value, Scalar)
-    if random.random() < 0.5:
+    if random.random() < SPECIAL:
         return Scalar.of(random.choice(FLOAT_SPECIALS), value.dtype)
     return Scalar.of(beside(value.array, random), value.dtype)
 

@@ -32,8 +32,10 @@ def _axes(node: Context) -> tuple[int, ...]:
 
 @lowering("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin")
 def reduce(node: Context) -> int:
-    """One reduction."""
+    """One reduction; without axes the operand itself, where the node says so."""
     axes = _axes(node)
+    if not axes and node.integer("noop_with_empty_axes"):
+        return node[0]
     kind = node.proto.op_type.removeprefix("Reduce").lower()
     return _kept_or_dropped(node, node.build.reduce(kind, node[0], axes), axes)
 
