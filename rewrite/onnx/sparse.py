@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,6 @@ from onnx import (
     AttributeProto,
     GraphProto,
     ModelProto,
-    NodeProto,
     SparseTensorProto,
     TensorProto,
     numpy_helper,
@@ -23,6 +23,7 @@ from satura.rewrite.onnx.tensors import array_of, element_count, known_dtype
 from satura.rewrite.program.memory import refuse_beyond_memory, tensor_bytes
 from satura.rewrite.types.tensor_type import Array, TensorType
 
+_Holder: TypeAlias = GraphProto | AttributeProto
 _MOST_BYTES = 2**31 - 1  # of all that become dense: a message of protobuf holds no more
 
 
@@ -32,45 +33,42 @@ def dense(model: ModelProto) -> ModelProto:
     Raises ModelError for a sparse tensor whose indices do not fit, UnsupportedError where all are
     too large to be dense.
     """
-    if not any(_graphs(model)) and not any(_constants(model)):
+    if not any(_found(model)):
         return model
     result = ModelProto()
     result.CopyFrom(model)
-    _refuse_large(result)
-    for graph in [*_graphs(result)]:
-        for each in graph.sparse_initializer:
-            array = _dense(_label(each), each)
-            graph.initializer.append(numpy_helper.from_array(array, each.values.name))
-        graph.ClearField("sparse_initializer")
-    for node, attribute in [*_constants(result)]:
-        array = _dense(label(node), attribute.sparse_tensor)
-        value = numpy_helper.from_array(array)
-        attribute.CopyFrom(AttributeProto(name="value", type=AttributeProto.TENSOR, t=value))
+    found = [*_found(result)]
+    _refuse_large([(what, sparse) for what, sparse, _ in found])
+    for what, sparse, holder in found:
+        tensor = numpy_helper.from_array(_dense(what, sparse), sparse.values.name)
+        if isinstance(holder, GraphProto):
+            holder.initializer.append(tensor)
+        else:
+            holder.CopyFrom(AttributeProto(name="value", type=AttributeProto.TENSOR, t=tensor))
+    for _, _, holder in found:
+        if isinstance(holder, GraphProto):
+            holder.ClearField("sparse_initializer")
     return result
 
 
-def _graphs(model: ModelProto) -> Iterator[GraphProto]:
-    """The graphs that have sparse initializers."""
-    inner = (graph for node in nodes_of(model) for graph in inner_graphs(node))
-    yield from (graph for graph in (model.graph, *inner) if graph.sparse_initializer)
-
-
-def _constants(model: ModelProto) -> Iterator[tuple[NodeProto, AttributeProto]]:
-    """The Constants that are sparse, and the attribute of each."""
+def _found(model: ModelProto) -> Iterator[tuple[str, SparseTensorProto, _Holder]]:
+    """The sparse tensors, how messages call each, and the graph or the attribute that has it."""
+    yield from _initializers(model.graph)
     for node in nodes_of(model):
+        for graph in inner_graphs(node):
+            yield from _initializers(graph)
         for each in node.attribute if node.op_type == "Constant" else ():
             if each.name == "sparse_value" and each.type == AttributeProto.SPARSE_TENSOR:
-                yield node, each
+                yield label(node), each.sparse_tensor, each
 
 
-def _label(initializer: SparseTensorProto) -> str:
-    return f"initializer '{initializer.values.name}'"
+def _initializers(graph: GraphProto) -> Iterator[tuple[str, SparseTensorProto, _Holder]]:
+    for each in graph.sparse_initializer:
+        yield f"initializer '{each.values.name}'", each, graph
 
 
-def _refuse_large(model: ModelProto) -> None:
+def _refuse_large(found: Sequence[tuple[str, SparseTensorProto]]) -> None:
     """Raise UnsupportedError where all dense tensors together are too large."""
-    found = [(_label(each), each) for graph in _graphs(model) for each in graph.sparse_initializer]
-    found += [(label(node), each.sparse_tensor) for node, each in _constants(model)]
     types = [(f"{what}, which is sparse,", _type(each)) for what, each in found]
     total = sum(tensor_bytes(type_) for _, type_ in types)
     refuse_beyond_memory(total, types, UnsupportedError)
