@@ -86,7 +86,7 @@ def _maybe(node: Context, condition: int) -> Iterator[None]:
     except SameSize as same:
         if build.for_all_sizes and not same.may_broadcast:  # the other branch takes other sizes
             reason = f"{_WHERE}: {same.name} is {same.dim}"
-            raise UnknownValue(f"{label(node.proto)}: {reason}") from None
+            raise node.unknown(reason) from None
         raise
     except ModelError as error:
         shown = str(error)
@@ -99,7 +99,7 @@ def _maybe(node: Context, condition: int) -> Iterator[None]:
     for each in needed if may_run_outside else ():
         is_far = node.values.asks and each.is_of_extent and each.left not in (0, 1)
         if is_far or each.never_holds:
-            raise UnknownValue(f"{label(node.proto)}: {each} where data say so")
+            raise node.unknown(f"{each} where data say so")
 
 
 def _either(node: Context, condition: int, x: int, y: int) -> int:

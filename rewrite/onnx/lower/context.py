@@ -73,6 +73,9 @@ class Context:
     def unsupported(self, reason: str) -> UnsupportedError:
         return UnsupportedError(f"{label(self.proto)}: {reason}")
 
+    def unknown(self, reason: str) -> UnknownValue:
+        return UnknownValue(f"{label(self.proto)}: {reason}")
+
     # Attributes
 
     def _attribute(self, name: str) -> AttributeProto | None:
@@ -119,8 +122,8 @@ class Context:
         if known is None:
             name = self.proto.input[position]
             give = advice("give its value when you load the model", "give it by --value NAME=VALUE")
-            raise UnknownValue(
-                f"{label(self.proto)}: input {position} ('{name}') decides a shape, but its value"
+            raise self.unknown(
+                f"input {position} ('{name}') decides a shape, but its value"
                 f" is not known from constants and shapes; make it a constant, {give}, or declare"
                 " the shape of the result"
             )
@@ -156,8 +159,8 @@ class Context:
         number = self.build.at_some_sizes(dim)
         if number is None:
             sizes = " and ".join(sorted(symbols_of([dim])))
-            raise UnknownValue(
-                f"{label(self.proto)}: {what} depends on {sizes}, and this program is for all"
+            raise self.unknown(
+                f"{what} depends on {sizes}, and this program is for all"
                 f" sizes: declare inputs with numbers for {sizes}"
             )
         return number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from satura.rewrite.onnx.lower.broadcasting import may_be_equal
-from satura.rewrite.onnx.lower.context import Context, UnknownValue, lowering
+from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.slice_bounds import (
     FAR,
     clamped_bounds,
@@ -127,7 +127,7 @@ def _is_single(node: Context, dim: Dim) -> bool:
         return dim == 1
     if node.build.for_all_sizes:
         reason = f"it has no axes, and whether it drops one depends on the size {dim}"
-        raise UnknownValue(str(node.unsupported(f"{reason}; name the axes")))
+        raise node.unknown(f"{reason}; name the axes")
     is_single = node.build.at_likely_sizes(dim) == 1
     if not is_single:
         node.build.need_at_least(dim, 2)  # no elements are kept, too, in another program

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from satura.rewrite.onnx.lower.arithmetic import Value
-from satura.rewrite.onnx.lower.context import Context, UnknownValue, lowering
+from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.tensors import array_of
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.types.clamps import largest
@@ -104,7 +104,7 @@ def _range_count(node: Context, start: Number, limit: Number, step: Number) -> D
     if least is not None:
         return least
     if node.build.for_all_sizes:
-        raise UnknownValue(str(node.unsupported(f"its length {count} may be negative")))
+        raise node.unknown(f"its length {count} may be negative")
     node.build.need_at_least(count, 0)
     return count
 
@@ -121,8 +121,7 @@ def _whole(node: Context, start: Number, limit: Number, step: float) -> tuple[Di
     exact = Fraction(step)
     parts = lcm(*(each.denominator for each in (*numbers, exact) if isinstance(each, Fraction)))
     if parts > _FINEST:
-        reason = f"its numbers are parts of {parts}, and its length depends on sizes"
-        raise UnknownValue(str(node.unsupported(reason)))
+        raise node.unknown(f"its numbers are parts of {parts}, and its length depends on sizes")
     first, last = (
         each * parts if isinstance(each, SymbolicDim) else int(each * parts) for each in numbers
     )
