@@ -593,7 +593,7 @@ def test_another_seed_draws_others() -> None:
 @pytest.mark.deep
 def test_a_deep_check_draws_ten_times_as_much() -> None:
     entry = DEFAULT["cancel_negations"]
-    plain, deep = (check(entry, attempts=20, deep=deep) for deep in (False, True))
+    plain, deep = (check(entry, attempts=30, deep=deep) for deep in (False, True))
     assert deep.verdict == "tested"
     assert deep.directions[0].firings > 5 * plain.directions[0].firings
 

@@ -11,6 +11,7 @@ from satura.rewrite.check import both_sides
 from satura.rewrite.check.extremes import of_large_extents
 from satura.rewrite.check.instances import draw_instance
 from satura.rewrite.check.plain_constants import of_plain_constants
+from satura.rewrite.check.refute import first_failure
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import binary, constant, matmul
 from satura.rewrite.ops.draw import Draw
@@ -84,3 +85,20 @@ def test_an_instance_without_memory_is_named(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(MemoryError, match=r"146 GiB, for x = .*, c = "):
         for each in of_plain_constants(direction, 0, 1):
             both_sides.examine(each, True, Draw(Random(0)))
+
+
+@attribute_function
+def is_nearly_one(c: Constant) -> bool:
+    return bool(c.array.size) and np.allclose(c.array.astype(np.float64), 1.0)
+
+
+@rule
+def multiply_by_nearly_one(x: Tensor, c: Constant) -> Law:
+    """x * c = x, where all of c is 1 but for 1e-5"""
+    return rewrites(binary("mul", x, constant(c)), x, is_nearly_one(c))
+
+
+@pytest.mark.parametrize("seed", deep_but([0], (0, 1009, 424242, 1, 7, 99)))
+def test_constants_near_a_number_are_tried(seed: int) -> None:
+    (direction,) = multiply_by_nearly_one.directions
+    assert first_failure(of_plain_constants(direction, seed, 1), True, seed) is not None

@@ -36,13 +36,16 @@ from satura.language import (
 from satura.rewrite.check.arguments import random_arguments
 from satura.rewrite.check.both_sides import examine
 from satura.rewrite.check.compare import node_values
+from satura.rewrite.check.extremes import of_large_extents
 from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.refute import first_failure
 from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.check.testing import check
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array
+from tests.tiers import deep_but
 
 EXTENT = 4
 DRAWS = 40
@@ -215,3 +218,31 @@ def test_an_instance_whose_indices_are_out_of_range_is_none() -> None:
         direction, (("x", TensorType(DType.F32, (2,))), ("a", Axis(0)), ("i", places)), 0
     )
     assert examine(beyond, True, Draw(Random(0))) is None
+
+
+@rule
+def index_as_i8(x: Tensor, i: Tensor, a: Axis) -> Law:
+    """x[i] = x[i64(i8(i))]: not from the 128th on"""
+    return rewrites(gather(x, i, a), gather(x, cast(cast(i, DType.I8), DType.I64), a))
+
+
+@rule
+def index_as_u8(x: Tensor, i: Tensor, a: Axis) -> Law:
+    """x[|i|] = x[i64(u8(|i|))]: not from the 256th on"""
+    there = unary("abs", i)
+    return rewrites(gather(x, there, a), gather(x, cast(cast(there, DType.U8), DType.I64), a))
+
+
+@rule
+def index_as_i16(x: Tensor, i: Tensor, a: Axis) -> Law:
+    """x[i] = x[i64(i16(i))]: not from the 32,768th on"""
+    return rewrites(gather(x, i, a), gather(x, cast(cast(i, DType.I16), DType.I64), a))
+
+
+@pytest.mark.parametrize("seed", deep_but([0], (0, 1009, 424242, 1, 7, 99)))
+@pytest.mark.parametrize(
+    "law", [index_as_i8, index_as_u8, index_as_i16], ids=lambda each: each.name
+)
+def test_indices_near_the_end_of_long_axes_are_drawn(law: Rule, seed: int) -> None:
+    (direction,) = law.directions
+    assert first_failure(of_large_extents(direction, [], seed, 1), True, seed) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isclose
 from random import Random
 
 import numpy as np
@@ -9,8 +10,8 @@ import pytest
 
 from satura.rewrite.check import testing
 from satura.rewrite.check.both_sides import disagreement
-from satura.rewrite.check.instances import fires
-from satura.rewrite.check.neighbours import neighbours
+from satura.rewrite.check.instances import Instance, fires
+from satura.rewrite.check.neighbours import beside, neighbours
 from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
@@ -22,7 +23,9 @@ from satura.rewrite.language.terms import (
     pool,
     reshape,
     scalar,
+    select,
     transpose,
+    unary,
 )
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Groups, Padding, Perm, Shape, Window, refuse_unless
@@ -204,3 +207,94 @@ def test_infinities_that_meet_are_no_mistake_beside_a_nan(other: float) -> None:
         {"left": left, "right": build.unary("abs", build.binary("sub", y, y))}
     )
     assert disagreement(swallowed, at, exact=False) != ""
+
+
+@attribute_function
+def is_near_one(c: Scalar) -> bool:
+    return c.dtype.is_float and abs(float(c.value) - 1.0) < 1e-6
+
+
+@attribute_function
+def is_close_to_one(c: Scalar) -> bool:
+    return c.dtype.is_float and isclose(float(c.value), 1.0)
+
+
+@attribute_function
+def is_near_zero(c: Scalar) -> bool:
+    return c.dtype.is_float and abs(float(c.value)) < 1e-30
+
+
+@rule
+def times_nearly_one(x: Tensor, c: Scalar, o: Shape, s: Shape) -> Law:
+    """x * c = x, where c is 1 but for 1e-6"""
+    return rewrites(binary("mul", x, broadcast(reshape(c, o), s)), x, is_near_one(c))
+
+
+@rule
+def divided_by_what_is_close_to_one(x: Tensor, c: Scalar, o: Shape, s: Shape) -> Law:
+    """x / c = x, where c is close to 1: of all floats only f64 has others"""
+    return rewrites(binary("div", x, broadcast(reshape(c, o), s)), x, is_close_to_one(c))
+
+
+@rule
+def largest_of_nearly_zero(x: Tensor, c: Scalar, o: Shape, s: Shape) -> Law:
+    """max(x, c) = relu(x), where c is 0 but for 1e-30"""
+    largest = binary("max", x, broadcast(reshape(c, o), s))
+    return rewrites(largest, unary("relu", x), is_near_zero(c))
+
+
+@pytest.mark.parametrize("seed", deep_but([0], (0, 1009, 424242, 1, 7, 99)))
+@pytest.mark.parametrize(
+    ("law", "number"),
+    [
+        (times_nearly_one, 1.0),
+        (divided_by_what_is_close_to_one, 1.0),
+        (largest_of_nearly_zero, 0.0),
+    ],
+    ids=lambda each: getattr(each, "name", ""),
+)
+def test_floats_beside_a_number_that_meets_a_condition_are_tried(
+    law: Rule, number: float, seed: int
+) -> None:
+    (direction,) = law.directions
+    x, c = TensorType(DType.F64, (2, 3)), Scalar.of(number, DType.F64)
+    shapes = (("o", Shape((1, 1))), ("s", Shape((2, 3))))
+    instance = Instance(direction, (("x", x), ("c", c), *shapes), 0)
+    found = [each.bindings["c"] for each in neighbours(direction, [instance], seed, 1)]
+    assert any(isinstance(c, Scalar) and float(c.value) != number for c in found)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", [0, 1009, 424242])
+@pytest.mark.parametrize(
+    "law", [times_nearly_one, divided_by_what_is_close_to_one], ids=lambda each: each.name
+)
+def test_what_holds_at_a_number_and_not_beside_it_is_refuted(law: Rule, seed: int) -> None:
+    report = check(law, seed, shrink=False)
+    assert report.verdict == "refuted", str(report)
+
+
+@pytest.mark.parametrize("dtype", [each for each in DType if each.is_float], ids=str)
+def test_every_float_has_others_beside_it(dtype: DType) -> None:
+    random = Random(0)
+    for number in (0.0, 1.0, -0.5, np.inf, np.nan):
+        found = [beside(Scalar.of(number, dtype).array, random) for _ in range(50)]
+        assert {each.dtype for each in found} == {dtype.numpy}
+        assert len({each.tobytes() for each in found}) > 1 or not np.isfinite(number)
+
+
+@rule
+def choose_twice(x: Tensor, f: Scalar, c: Scalar, o: Shape, s: Shape) -> Law:
+    """where(f, c, where(f, c, x)) = where(f, c, x)"""
+    flag, number = broadcast(reshape(f, o), s), broadcast(reshape(c, o), s)
+    once = select(flag, number, x)
+    return rewrites(select(flag, number, once), once)
+
+
+def test_floats_beside_flags_are_moved_alone() -> None:
+    (direction,) = choose_twice.directions
+    x, c, f = TensorType(DType.F32, (2,)), Scalar.of(1.0, DType.F32), Scalar.of(1, DType.BOOL)
+    shapes = (("o", Shape((1,))), ("s", Shape((2,))))
+    instance = Instance(direction, (("x", x), ("f", f), ("c", c), *shapes), 0)
+    found = list(neighbours(direction, [instance], 0, 1))
+    assert found and all(each.bindings["f"] == f for each in found)

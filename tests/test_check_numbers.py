@@ -1,16 +1,25 @@
-"""Laws that are wrong for one number, which what the law names tells: its end, or its solution."""
+"""Laws that are wrong for one number: an end of its type, or what the law names or solves."""
 
 from __future__ import annotations
 
+from itertools import islice
 from math import frexp, isfinite, prod
+from random import Random
 
+import numpy as np
 import pytest
 
+from satura.rewrite.check.answer_steps import with_answers
+from satura.rewrite.check.chosen_elements import with_chosen_elements
+from satura.rewrite.check.every_value import with_numbers_at_ends
+from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.refute import first_failure
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.language.terms import binary, broadcast, cast, reduce, reshape
+from satura.rewrite.language.terms import binary, broadcast, cast, reduce, reshape, unary
+from satura.rewrite.ops.draw import Draw
 from satura.rewrite.types.attributes import Axes, Shape
 from satura.rewrite.types.constant import Scalar
-from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from satura.testing import check
 from tests.tiers import deep_but
 
@@ -100,3 +109,141 @@ WRONG = (
 def test_a_number_that_a_law_tells_is_drawn(law: Rule, seed: int) -> None:
     report = check(law, seed=seed)
     assert report.verdict == "refuted", str(report)
+
+
+def instance_of(law: Rule, dtype: DType, *numbers: float) -> Instance:
+    """A match of tensors of six elements, whose constants are these."""
+    (direction,) = law.directions
+    left = iter(numbers)
+    values: list[tuple[str, TensorType | Scalar | Shape]] = []
+    for name, sort in direction.variables.items():
+        if issubclass(sort, Tensor):
+            values.append((name, TensorType(dtype, (2, 3))))
+        elif sort is Scalar:
+            values.append((name, Scalar.of(next(left), dtype)))
+        else:
+            values.append((name, Shape((1, 1) if name == "o" else (2, 3))))
+    return Instance(direction, tuple(values), 0)
+
+
+@rule
+def wide_quotient(x: Tensor, c: Scalar, o: Shape, s: Shape) -> Law:
+    """i64(x / c) = i64(x) / i64(c): the least of a type divided by -1 is itself"""
+    k, wide = broadcast(reshape(c, o), s), broadcast(reshape(cast(c, DType.I64), o), s)
+    return rewrites(cast(binary("div", x, k), DType.I64), binary("div", cast(x, DType.I64), wide))
+
+
+@attribute_function
+def is_not_zero(c: Scalar) -> bool:
+    return bool(c.value != 0)
+
+
+@rule
+def quotient_of_floats(x: Tensor, c: Scalar, o: Shape, s: Shape) -> Law:
+    """f64(x / c) = trunc(f64(x) / f64(c)) of i32, written with a cast to i64 and back"""
+    k, wide = broadcast(reshape(c, o), s), broadcast(reshape(cast(c, DType.F64), o), s)
+    quotient = cast(cast(binary("div", cast(x, DType.F64), wide), DType.I64), DType.F64)
+    return rewrites(cast(binary("div", x, k), DType.F64), quotient, is_not_zero(c))
+
+
+@rule
+def wide_sum_of_products(x: Tensor, y: Tensor, z: Tensor, w: Tensor) -> Law:
+    """x y + z w of i8 in i16: it is 2^15 where all are -128"""
+    sums = [
+        binary("add", binary("mul", cast(x, d), cast(y, d)), binary("mul", cast(z, d), cast(w, d)))
+        for d in (DType.I16, DType.I32)
+    ]
+    return rewrites(cast(sums[0], DType.I32), sums[1])
+
+
+@rule
+def wide_sum_of_bytes(x: Tensor, y: Tensor, z: Tensor, w: Tensor) -> Law:
+    """x y + z + w + 1 of u8 in u16: it is 2^16 where all are 255"""
+    sums = []
+    for d in (DType.U16, DType.U32):
+        product = binary("mul", cast(x, d), cast(y, d))
+        rest = binary("add", cast(z, d), cast(w, d))
+        sums.append(binary("add", binary("add", product, rest), 1))
+    return rewrites(cast(sums[0], DType.U32), sums[1])
+
+
+SEEDS = (0, 1009, 424242, 1, 7, 99)
+AT_ENDS = [
+    *((wide_quotient, dtype) for dtype in (DType.I8, DType.I16, DType.I32)),
+    (quotient_of_floats, DType.I32), (wide_sum_of_products, DType.I8),
+    (wide_sum_of_bytes, DType.U8),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", deep_but([0], SEEDS))
+@pytest.mark.parametrize(("law", "dtype"), AT_ENDS, ids=lambda each: getattr(each, "name", ""))
+def test_ends_of_integers_meet(law: Rule, dtype: DType, seed: int) -> None:
+    instance = instance_of(law, dtype, 3)
+    chosen = with_numbers_at_ends(instance.direction, [instance], seed, 1)
+    assert first_failure(chosen, True, seed, "ends") is not None
+
+
+@pytest.mark.parametrize("count", [1, 3, 4])
+def test_all_integers_are_the_least_or_the_largest_at_once(count: int) -> None:
+    draw = Draw(Random(0))
+    seen = set()
+    for values in ("alike", "ends"):
+        draw.values = values
+        for draw.turn in range(3):
+            arguments: dict[str, Array] = {str(at): np.zeros(1, np.int16) for at in range(count)}
+            chosen = with_chosen_elements(arguments, draw, frozenset())
+            seen.add((values, *(int(each[0]) for each in chosen.values())))
+    ends = (-(1 << 15), (1 << 15) - 1)
+    assert seen >= {(values, *[end] * count) for values in ("alike", "ends") for end in ends}
+
+
+@attribute_function
+def is_usual(c: Scalar) -> bool:
+    return c.dtype.is_float and 0.001 < float(c.value) < 1000
+
+
+@rule
+def less_of_scaled(x: Tensor, c: Scalar, d: Scalar, o: Shape, s: Shape) -> Law:
+    """x * c < d = x < d / c: 49 * (1 / 49) is less than 1"""
+    factor, most = broadcast(reshape(c, o), s), broadcast(reshape(d, o), s)
+    bound = broadcast(reshape(binary("div", d, c), o), s)
+    left = binary("lt", binary("mul", x, factor), most)
+    return rewrites(left, binary("lt", x, bound), is_usual(c), is_usual(d))
+
+
+@rule
+def floor_of_inverse(x: Tensor, c: Scalar, o: Shape, s: Shape) -> Law:
+    """floor(x / c) = floor(x * (1 / c)): another float is the first that is a multiple"""
+    factor = broadcast(reshape(c, o), s)
+    inverse = broadcast(reshape(binary("div", 1.0, c), o), s)
+    left, right = binary("div", x, factor), binary("mul", x, inverse)
+    return rewrites(unary("floor", left), unary("floor", right), is_usual(c))
+
+
+@rule
+def less_of_negated(x: Tensor, c: Scalar, o: Shape, s: Shape) -> Law:
+    """-x < c = -c < x: right"""
+    most = broadcast(reshape(c, o), s)
+    return rewrites(binary("lt", unary("neg", x), most), binary("lt", unary("neg", most), x))
+
+
+@pytest.mark.parametrize("seed", deep_but([0], SEEDS))
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F64])
+@pytest.mark.parametrize("law", [less_of_scaled, floor_of_inverse], ids=lambda each: each.name)
+def test_both_sides_change_their_answer_at_one_float(law: Rule, dtype: DType, seed: int) -> None:
+    instance = instance_of(law, dtype, 49, 1)
+    chosen = with_answers([instance], seed, 1)
+    assert first_failure(chosen, True, seed, "steps") is not None
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("shape", [(), (2, 3), (0,)], ids=str)
+@pytest.mark.parametrize("dtype", [DType.F64, DType.F32, DType.F16, DType.BF16], ids=str)
+def test_sides_of_a_right_law_change_their_answer_at_one_float(
+    dtype: DType, shape: tuple[int, ...]
+) -> None:
+    (direction,) = less_of_negated.directions
+    shapes = (("o", Shape((1,) * len(shape))), ("s", Shape(shape)))
+    values = (("x", TensorType(dtype, shape)), ("c", Scalar.of(-3, dtype)), *shapes)
+    chosen = with_answers([Instance(direction, values, 0)] * 8, 0, 1)
+    assert first_failure(islice(chosen, 8), True, 0, "steps") is None

@@ -12,8 +12,10 @@ from satura.rewrite.check.both_sides import Failure
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.exchanged_extents import with_exchanged_extents
 from satura.rewrite.check.extremes import with_opposite_zeros
+from satura.rewrite.check.from_operands import draw_from_operands
 from satura.rewrite.check.instances import Instance, fires
 from satura.rewrite.check.side_conditions import Firings
+from satura.rewrite.check.solved import solved
 from satura.rewrite.language.conditions import has_value
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
@@ -42,8 +44,10 @@ from satura.rewrite.types.attributes import (
     Shape,
     Slices,
     Window,
+    refuse_unless,
 )
 from satura.rewrite.types.constant import Scalar
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
 from tests.tiers import deep_but
@@ -314,3 +318,75 @@ def test_elements_of_large_arrays_are_told() -> None:
     at = {"x": np.arange(-2, 254).astype(np.int16)[::-1].copy()}
     shown = counterexample(Failure(program, "they differ", {}, at, None), divide_bytes)
     assert shown.reason == "they differ, where x has -1"
+
+
+@attribute_function
+def whole(x: TensorType) -> Window:
+    """The window that covers the second of two axes, and begins before it."""
+    refuse_unless(x.rank == 2 and isinstance(x.shape[1], int) and x.shape[1] > 0, "two axes")
+    n = static(x.shape[1])
+    return Window((1, n), (1, 1), (1, 1), (0, n - 1), (0, 0), Scalar.of(0, x.dtype))
+
+
+@rule
+def largest_so_far(x: Tensor, w: Window) -> Law:
+    """a pool over a window that a condition computes: -(pool(x, w)) twice"""
+    left = pool("max", x, w)
+    return rewrites(left, unary("neg", unary("neg", left)), w == whole(x.type))
+
+
+@rule
+def turned_twice(x: Tensor, p: Perm, s: Shape) -> Law:
+    """(xᵀ)ᵀ = x, of which fields are equal to what a condition says"""
+    left = transpose(reshape(transpose(x, p), s), p)
+    return rewrites(left, x, (p.order == (0, 2, 1)) & (s.dims == transpose(x, p).type.shape))
+
+
+@attribute_function
+def in_pairs(x: TensorType) -> Shape:
+    refuse_unless(x.rank == 2 and x.shape[1] == 4, "four columns")
+    return Shape((x.shape[0], 2, 2))
+
+
+@rule
+def shuffled_twice(x: Tensor, p: Perm) -> Law:
+    """x whose four columns are shuffled twice is x: an attribute inside is computed"""
+    once = reshape(transpose(reshape(x, in_pairs(x.type)), p), Shape(x.type.shape))
+    left = reshape(transpose(reshape(once, in_pairs(x.type)), p), Shape(x.type.shape))
+    return rewrites(left, x, p.order == (0, 2, 1))
+
+
+COMPUTED = [largest_so_far, turned_twice, shuffled_twice]
+
+
+def test_a_variable_is_what_a_condition_computes() -> None:
+    for law in (largest_so_far, turned_twice):
+        (direction,) = law.directions
+        firings = Firings(direction)
+        firings.draw(Random(0), 20, 600)
+        assert len(firings.found) >= 20, law.name
+
+
+def test_what_a_condition_computes_may_not_fit() -> None:
+    (direction,) = turned_twice.directions
+    x, p, s = TensorType(DType.F32, (2, 3)), Perm((1, 0)), Shape((2, 3))
+    instance = Instance(direction, (("x", x), ("p", p), ("s", s)), 0)
+    assert solved(instance).bindings == {"x": x, "p": p, "s": Shape((3, 2))}
+
+
+def test_matches_are_drawn_from_their_operands() -> None:
+    (direction,) = shuffled_twice.directions
+    random = Random(0)
+    drawn = [draw_from_operands(direction, random) for _ in range(400)]
+    found = [each for each in drawn if each is not None]
+    assert found
+    near = [draw_from_operands(direction, random, found[0]) for _ in range(100)]
+    assert sum(each is not None and fires(solved(each)) for each in near) > 20
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", [0, 1009, 424242, 1, 7, 99])
+@pytest.mark.parametrize("law", COMPUTED, ids=lambda each: each.name)
+def test_laws_with_computed_attributes_fire(law: Rule, seed: int) -> None:
+    report = check(law, seed)
+    assert report.is_sound, str(report)

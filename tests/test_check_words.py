@@ -20,7 +20,9 @@ from satura.language import (
     Rule,
     Scalar,
     Shape,
+    Slices,
     Tensor,
+    attention,
     attribute_function,
     binary,
     broadcast,
@@ -29,6 +31,7 @@ from satura.language import (
     rewrites,
     rule,
     scalar,
+    slice_,
     transpose,
     unary,
 )
@@ -134,6 +137,38 @@ def test_a_function_that_is_not_one_is_named() -> None:
     report = check(undo_now_and_then, attempts=400, shrink=False)
     said = r"for the same arguments every_third\(p\) is now (True, now False|False, now True)"
     assert report.verdict == "refuted" and re.fullmatch(said, report.reason)
+
+
+@attribute_function
+def of_one_axis(x: TensorType) -> Slices:
+    return Slices((0,), x.shape, (1,) * x.rank)
+
+
+@attribute_function
+def of_rank(x: TensorType, wanted: int) -> bool:
+    return x.rank == wanted
+
+
+@rule
+def malformed_right(x: Tensor) -> Law:
+    """-x = -x[slices], which are not one per axis"""
+    right = unary("neg", slice_(x, of_one_axis(x.type)))
+    return rewrites(unary("neg", x), right, of_rank(x.type, 2))
+
+
+@rule
+def malformed_left(q: Tensor, k: Tensor, b: Tensor, v: Tensor) -> Law:
+    """the same on the left side, where no tensor has one axis"""
+    return rewrites(attention(q, slice_(k, of_one_axis(k.type)), b, v), attention(q, k, b, v))
+
+
+@pytest.mark.parametrize("law", [malformed_right, malformed_left], ids=lambda each: each.name)
+def test_a_function_that_makes_a_malformed_attribute_is_named(law: Rule) -> None:
+    report = check(law, attempts=200)
+    line = of_one_axis.__wrapped__.__code__.co_firstlineno + 2  # type: ignore[attr-defined]
+    assert f"raised in of_one_axis, {__file__}:{line}" in report.reason
+    assert re.search(r"Slices with 1 starts, \d sizes, \d steps: .* one of each", report.reason)
+    assert report.verdict == ("failed" if law is malformed_right else "vacuous")
 
 
 def test_a_vacuous_verdict_says_what_used_up_the_draws() -> None:

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from satura.rewrite.check.answer_steps import at_steps
+from satura.rewrite.check.chosen_elements import with_chosen_elements
 from satura.rewrite.check.compare import eps, is_finite, magnitude
-from satura.rewrite.check.indices import gather_extents, with_computed_indices
+from satura.rewrite.check.indices import gather_extents, places_in, with_computed_indices
 from satura.rewrite.ops.draw import MOST_NEXT, Draw
 from satura.rewrite.ops.next_floats import next_floats
 from satura.rewrite.program.program import Program
@@ -53,12 +55,9 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
 
     If the program has an output `left`, the range is that of the left side. Now and then inputs
     that are all `moderate` floats become huge, or tiny, by one magnitude; other inputs often hold
-    zeros of either sign, infinities or NaN. `draw.values` asks for special arguments: "edge" for
-    one special value among moderate ones, "alike" for nothing but the largest value of the type,
-    "unlike" for floats of many magnitudes, "every" for all values of 8 and 16 bits, and "filled"
-    for given elements, in random order.
+    zeros of either sign, infinities or NaN. `draw.values` may ask for chosen elements.
     """
-    moderate = moderate or draw.values == "edge"
+    moderate = moderate or draw.values in ("edge", "steps")
     sides = dict(program.outputs)
     compared = program.nodes[: sides.get("left", len(program.nodes)) + 1]
     extents = gather_extents(compared)
@@ -78,28 +77,19 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
             exponent = BEYOND_F16 if beyond else sign * FAR[node.type.dtype][place]
             array = _far(array, 10.0**exponent, draw)
         if index in extents and node.type.dtype.is_integer:
-            extent = extents[index]
-            wide = array.astype(np.int64) + extent
-            array = (wide % (2 * extent) - extent).astype(array.dtype)
+            array = places_in(extents[index], array, draw)
         arguments[node.input_name] = array
     if extents:
         arguments = with_computed_indices(compared, arguments, draw)
+    index_names = {program.nodes[index].input_name for index in extents if index in program.inputs}
     if not moderate and draw.specials > 0 and draw.chance(SAME_DRAWS):
         sames = draw.one_of(SAME)
         are_floats = {name for name, array in arguments.items() if DType.of(array.dtype).is_float}
         arguments |= {name: _with_same(arguments[name], sames, draw) for name in sorted(are_floats)}
-    if draw.values == "edge":
-        return _with_special_at_edge(arguments, draw)
-    if draw.values == "alike":
-        return {name: _alike(array, draw) for name, array in arguments.items()}
-    if draw.values == "every":
-        return _with_every_value(arguments, draw)
-    if draw.values == "filled":
-        return {
-            name: _filled(array, draw.filled.get(name), draw) for name, array in arguments.items()
-        }
-    if draw.values == "unlike":
-        return {name: _unlike(array, draw) for name, array in arguments.items()}
+    if draw.values == "steps":
+        return at_steps(program.nodes, arguments, draw)
+    if draw.values != "any":
+        return with_chosen_elements(arguments, draw, index_names)
     finite = [each for each in constants if each.size and is_finite(each)]
     near, made = ([], []) if moderate else (finite, _made_of_two(finite))
     is_usual = moderate and not far
@@ -124,9 +114,8 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
         are_many = not moderate and array.size > MANY and array.dtype.kind in "biu"
         if are_many and draw.chance(ALIKE_DRAWS):
             arguments[name] = np.full_like(array, array.flat[:8].max())
-    indices = {program.nodes[index].input_name for index in extents if index in program.inputs}
     integers = [name for name, each in arguments.items() if each.dtype.kind in "iu"]
-    if len(integers) > 1 and not indices.intersection(integers) and draw.chance(MET_DRAWS):
+    if len(integers) > 1 and not index_names.intersection(integers) and draw.chance(MET_DRAWS):
         arguments |= {name: _with_ends(arguments[name], draw) for name in integers}
     return arguments
 
@@ -152,96 +141,6 @@ def with_specials(arguments: dict[str, Array], draw: Draw, are_few: bool) -> dic
         else array
         for name, array in arguments.items()
     }
-
-
-def _with_special_at_edge(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
-    """The arguments, but for a NaN or an infinity in one: first or last along an axis.
-
-    Half the time its neighbours along the other axes are set to the same value.
-    """
-    floats = [name for name, a in arguments.items() if DType.of(a.dtype).is_float and a.size]
-    if not floats:
-        return arguments
-    name = draw.one_of(floats)
-    array = arguments[name].copy()
-    whole = draw.chance(0.5)
-    place = [slice(None) if whole else draw.up_to(extent - 1) for extent in array.shape]
-    if place:
-        axis = draw.up_to(array.ndim - 1)
-        place[axis] = draw.one_of((0, array.shape[axis] - 1))
-    array[tuple(place)] = draw.one_of((np.inf, -np.inf, np.nan))
-    return arguments | {name: array}
-
-
-def _alike(array: Array, draw: Draw) -> Array:
-    """Integers or bools that are all the largest of their type, or the smallest."""
-    dtype = DType.of(array.dtype)
-    if dtype.is_float:
-        return array
-    least, most = (0, 1) if dtype is DType.BOOL else dtype.bounds
-    return np.full_like(array, least if draw.chance(0.2) else most)
-
-
-def _unlike(array: Array, draw: Draw) -> Array:
-    """Floats of unlike magnitudes: each step of their sum or product rounds."""
-    if not DType.of(array.dtype).is_float:
-        return array
-    random = np.random.default_rng(draw.random.getrandbits(64))
-    most = 5 if draw.chance(0.5) else 1
-    sizes = np.exp2(random.uniform(-most, most, array.shape))
-    return np.asarray(random.choice((-1.0, 1.0), array.shape) * sizes).astype(array.dtype)
-
-
-def _filled(array: Array, elements: Array | None, draw: Draw) -> Array:
-    """The array with these elements at random places, where they are of that type."""
-    if elements is None or elements.dtype != array.dtype:
-        return array
-    random = np.random.default_rng(draw.random.getrandbits(64))
-    return elements[random.integers(len(elements), size=array.shape)]
-
-
-def _with_every_value(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
-    """The arguments, where large enough arrays of 8 and 16 bits hold every value of their type.
-
-    The first one has each value many times in a row: with the second one it has all pairs, if
-    there is room. Others are in random order.
-    """
-    random = np.random.default_rng(draw.random.getrandbits(64))
-    found = dict(arguments)
-    small = [name for name, array in arguments.items() if _has_room(array)]
-    for number, name in enumerate(small):
-        array = arguments[name]
-        values = _every_value(DType.of(array.dtype))
-        places = np.arange(array.size)
-        if number == 0:
-            places = places // (array.size // len(values))
-        elif number > 1:
-            places = random.permutation(array.size)
-        found[name] = values[places % len(values)].reshape(array.shape)
-    return found
-
-
-def _has_room(array: Array) -> bool:
-    """Whether there is an element for every value of the dtype."""
-    return array.dtype.itemsize <= 2 and array.size >= 1 << 8 * array.dtype.itemsize
-
-
-def _every_value(dtype: DType) -> Array:
-    """All values of a dtype of at most 16 bits."""
-    if dtype is DType.BOOL:
-        return np.array([False, True])
-    if dtype.is_integer:
-        least, most = dtype.bounds
-        return np.arange(least, most + 1).astype(dtype.numpy)
-    patterns = np.arange(1 << 8 * dtype.itemsize).astype(f"u{dtype.itemsize}")
-    if dtype is DType.F4E2M1:
-        patterns %= 16
-    values = patterns.view(dtype.numpy)
-    with np.errstate(invalid="ignore"):
-        is_nan = np.isnan(values.astype(np.float32))
-    if is_nan.any():  # those of one kind alone: signalling ones warn wherever they go
-        values[is_nan] = np.array(np.nan).astype(dtype.numpy)
-    return values
 
 
 def _made_of_two(constants: Sequence[Array]) -> list[Array]:

@@ -302,9 +302,9 @@ def _unlike_far_from_1(
     """Where two results of huge or tiny numbers, all of one magnitude, are no roundings apart.
 
     A law that holds up to rounding overflows on both sides or on neither, as a·c + b·c and
-    (a + b)·c do, and x²/y² and (x/y)² do not. Nothing is said of what underflows on the left, nor
-    of what the arguments' last digits decide, nor of what is lost beside a number near 1, as all
-    of x is in (1 + x) - 1, or beside a summand.
+    (a + b)·c do, and x²/y² and (x/y)² do not. Nothing is said of what a constant makes infinite, of
+    what underflows on the left, nor of what the arguments' last digits decide, nor of what is lost
+    beside a number near 1, as all of x is in (1 + x) - 1, or beside a summand.
     """
     left, right = (evaluated.values[index] for index in program.output_nodes)
     ordinary = [each[_is_near_1(each)] for each in evaluated.values]
@@ -319,6 +319,7 @@ def _unlike_far_from_1(
         near_left = np.maximum(near * np.abs(a), lost)
         unlike = np.isfinite(a) & (np.abs(a) > tiny) & ~(np.abs(a - b) <= near_left)
         overflown = ~np.isfinite(a) & np.isfinite(b) & (not evaluated.bound.only_finite)
+        unlike &= np.isfinite(b) | (not evaluated.bound.only_finite)
         if unlike.any() or overflown.any():
             nudged = {
                 name: _nudge(array, NUDGE * near, number)

@@ -3,13 +3,18 @@ of 16 bits. A law of elements that is wrong for one value alone is seldom refute
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 
+import numpy as np
+
+from satura.rewrite.check.chosen_elements import combination, ends_of
 from satura.rewrite.check.instances import SHAPED, Instance, Wish, draw_instance, fires, ops_of
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import type_of
-from satura.rewrite.types.attributes import Padding, Perm
+from satura.rewrite.types.attributes import Attribute, Padding, Perm
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 OF_ELEMENTS = {
@@ -21,6 +26,9 @@ WIDE = 4  # of these, with 65,536 elements
 DRAWS = 60
 OF_SHAPES = (TensorType, Padding, Perm, *SHAPED)
 FEW, MANY = (256, 1), (256, 256)
+ENDS = (49, 49)  # more elements than four integers have combinations of ends, or three floats
+ENDS_DRAWS = 80
+PLACES = {"gather", "scatter"}  # ops of which an operand is not any number
 
 
 def of_every_value(
@@ -48,6 +56,58 @@ def of_every_value(
             yield instance
         if not left:
             return
+
+
+def with_numbers_at_ends(
+    direction: Direction, firings: Sequence[Instance], exact: bool, seed: int, scale: int
+) -> Iterator[Instance]:
+    """Matches like the firings, with an element for each combination of their ends, where elements
+    are computed one by one; and with special constants: their own, -1 for all, the least of their
+    types, and so on, then combinations of these. Floats of laws up to rounding do not count."""
+    random = Random(seed)
+    by_dtypes: dict[tuple[DType, ...], list[Instance]] = {}
+    for each in firings if not ops_of(direction) & PLACES else ():
+        types = [type_.dtype for type_ in each.types.values()]
+        numbers = [_dtype_of(value) for value in _numbers(each).values()]
+        if any(exact or not dtype.is_float for dtype in (*types, *numbers)):
+            by_dtypes.setdefault((*types, *numbers), []).append(each)
+    is_of_elements = ops_of(direction) <= OF_ELEMENTS
+    groups = list(by_dtypes.values())
+    known: set[object] = set()
+    for number in range(ENDS_DRAWS * scale if groups else 0):
+        base = random.choice(groups[number % len(groups)])
+        shaped = _with_shape(base, ENDS, random) if is_of_elements else None
+        for like in (shaped, base):
+            turn = number // len(groups)
+            instance = like and (_with_numbers(like, turn - 1) if turn else like)
+            if instance is not None and instance.values not in known and fires(instance):
+                known.add(instance.values)
+                yield instance
+                break
+
+
+def _numbers(instance: Instance) -> Mapping[str, Scalar | Constant]:
+    """The constants among the attributes."""
+    return {name: each for name, each in instance.values if isinstance(each, Scalar | Constant)}
+
+
+def _dtype_of(number: Scalar | Constant) -> DType:
+    return DType.of(number.array.dtype)
+
+
+def _with_numbers(instance: Instance, number: int) -> Instance:
+    """The instance with the combination of that number in place of its constants."""
+    changed: dict[str, Attribute] = {}
+    for place, (name, old) in enumerate(_numbers(instance).items()):
+        ends = ends_of(_dtype_of(old))
+        end = ends[combination(len(ends), number, place)]
+        array = np.full(old.array.shape, end).astype(old.array.dtype)
+        if isinstance(old, Scalar):
+            changed[name] = Scalar(old.dtype, array.tobytes())
+        else:
+            changed[name] = Constant(array)
+    values = tuple((name, changed.get(name, value)) for name, value in instance.values)
+    return replace(instance, values=values)
 
 
 def _is_small(dtype: DType, exact: bool) -> bool:

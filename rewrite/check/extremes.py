@@ -50,6 +50,15 @@ OPEN_DRAWS = 300
 FEW_EXTENTS: tuple[tuple[Dim, ...], ...] = ((1, 2), (2, 3), (1, 2, 3, 4))
 LONG_DRAWS = 24
 LONG_EXTENTS: tuple[tuple[Dim, ...], ...] = ((19, 1), (260, 2), (1030, 1))
+PLACED = {"gather"}  # by indices, of which i8, u8, i16 and u16 hold few
+PLACED_DRAWS = 120
+PLACED_EXTENTS: tuple[tuple[Dim, ...], ...] = (
+    (130, 1),
+    (260, 1),
+    (33_000, 1),
+    (33_000, 1),
+    (66_000, 1),
+)
 GIANT_EXTENTS = ((1 << 24) + 1, 1 << 31)  # of no tensor: the product of two is an i64
 OF_EXTENTS = {"extent", "unary", "binary", "select", "cast"}
 COUNTING = {"iota", "reduce", "arg_reduce", "extent", "matmul", "conv"}  # of how large an extent is
@@ -108,8 +117,10 @@ def of_large_extents(
     ranks = (2,) if ops_of(direction) & {"matmul", "conv"} else (1, 2)
     is_counting = ops_of(direction) & COUNTING
     named = large_extents(named_numbers(direction))
-    chosen = (*(LARGE_EXTENTS if is_counting else LONG_EXTENTS), *[(*named, 1)] * bool(named))
-    most = (LARGE_DRAWS if is_counting else LONG_DRAWS) * scale
+    usual, most = (LARGE_EXTENTS, LARGE_DRAWS) if is_counting else (LONG_EXTENTS, LONG_DRAWS)
+    if ops_of(direction) & PLACED:
+        usual, most = (*usual, *PLACED_EXTENTS), most + PLACED_DRAWS
+    chosen, most = (*usual, *[(*named, 1)] * bool(named)), most * scale
     for number in range(most + LONGEST_DRAWS * scale * bool(is_counting and longest)):
         extents = chosen[number % len(chosen)] if number < most else LONGEST
         wish = Wish(random.choice(ranks), extents, _dtypes_of(firings, number))

@@ -20,6 +20,8 @@ from satura.rewrite.types.tensor_type import Array, DType
 
 COMPUTED_DRAWS = 0.5  # of arguments from which indices are computed
 CANDIDATES = 40  # to be tried as such an argument
+END_DRAWS = 0.75  # of indices of which many are at an end
+NEAR_END = 3
 MOST_INDICES = 10_000  # elements of one; others stay in range themselves
 WRAPS = (8, 16, 32)  # bits that a cast keeps
 
@@ -38,10 +40,22 @@ def gather_extents(nodes: Sequence[Node]) -> dict[int, int]:
     return extents
 
 
+def places_in(extent: int, array: Array, draw: Draw) -> Array:
+    """The integers as places among so many slices, counted from either end; some are the last."""
+    wide = array.astype(np.int64) + extent
+    places = wide % (2 * extent) - extent
+    if draw.chance(END_DRAWS):
+        random = np.random.default_rng(draw.random.getrandbits(64))
+        last = extent - 1 - random.integers(0, min(NEAR_END, extent), array.shape)
+        chosen = np.where(random.random(array.shape) < 0.7, last, places)
+        places = np.where(random.random(array.shape) < 0.2, -1 - last, chosen)
+    return np.asarray(places.astype(array.dtype))
+
+
 def index_nodes(nodes: Sequence[Node]) -> frozenset[int]:
     """The nodes that indices of gathers are made of."""
     gathers = (node for node in nodes if node.op.name == "gather")
-    return frozenset(each for node in gathers for each in _behind(nodes, node.operands[1]))
+    return frozenset(each for node in gathers for each in behind(nodes, node.operands[1]))
 
 
 def with_computed_indices(
@@ -52,18 +66,18 @@ def with_computed_indices(
     for gather in nodes:
         if gather.op.name != "gather":
             continue
-        behind = _behind(nodes, gather.operands[1])
-        names = [nodes[i].input_name for i in behind if nodes[i].op.name == "input"]
+        sources = behind(nodes, gather.operands[1])
+        names = [nodes[i].input_name for i in sources if nodes[i].op.name == "input"]
         whole = [
             name
             for name in names
             if arguments[name].dtype.kind in "iu" and 0 < arguments[name].size <= MOST_INDICES
         ]
-        is_computed = any(nodes[i].op.kind is Kind.ELEMENTWISE for i in behind)
+        is_computed = any(nodes[i].op.kind is Kind.ELEMENTWISE for i in sources)
         extent = _extent_read(nodes, gather)
         if is_computed and whole and extent and draw.chance(COMPUTED_DRAWS):
             name = draw.one_of(whole)
-            part = {i: nodes[i] for i in behind}
+            part = {i: nodes[i] for i in sources}
             fitting = [
                 number
                 for number in _candidates(part, arguments[name], extent, draw)
@@ -84,7 +98,7 @@ def _extent_read(nodes: Sequence[Node], gather: Node) -> int:
     return static(nodes[gather.operands[0]].type.shape[axis.index])
 
 
-def _behind(nodes: Sequence[Node], index: int) -> list[int]:
+def behind(nodes: Sequence[Node], index: int) -> list[int]:
     """The nodes that one is computed from, itself included, in order."""
     found, stack = {index}, [index]
     while stack:
@@ -104,6 +118,7 @@ def _candidates(part: Mapping[int, Node], array: Array, extent: int, draw: Draw)
         draw.one_of(centres) + draw.random.randint(-2 * extent, 2 * extent)
         for _ in range(CANDIDATES)
     ]
+    drawn += [extent - 1, extent - 2, -extent]
     return [number for number in dict.fromkeys(drawn) if least <= number <= most]
 
 

@@ -197,13 +197,13 @@ def is_well_typed(instance: Instance) -> bool:
     try:
         type_of(instance.direction.left, instance.bindings)
     except Exception as error:
-        if _is_of_misfit(error):
+        if is_of_misfit(error):
             return False
         raise
     return True
 
 
-def _is_of_misfit(error: Exception) -> bool:
+def is_of_misfit(error: Exception) -> bool:
     """Whether a left side has no type for what was drawn: an op refuses it, or an attribute
     function, or one of these raises something else, as it may for what would not match."""
     return isinstance(error, DrawError | Refuse) or bool(failed_function(error))
@@ -252,7 +252,7 @@ def draw_from(
         )
         type_of(direction.left, instance.bindings)
     except Exception as error:
-        if _is_of_misfit(error):
+        if is_of_misfit(error):
             return None
         raise
     return instance
@@ -261,6 +261,11 @@ def draw_from(
 def ops_of(direction: Direction) -> Set[str]:
     """The names of the ops of the left side."""
     return _possible_for(direction).names
+
+
+def dtypes_of(direction: Direction, part: Term) -> frozenset[DType]:
+    """The dtypes that a part of the left side can have."""
+    return _possible_for(direction).dtypes[id(part)]
 
 
 def can_be_narrow(direction: Direction) -> bool:

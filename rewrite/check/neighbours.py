@@ -2,7 +2,7 @@
 
 Conditions are often wrong by one field: two windows that must be the same but for the size, a
 border on the other side, one tap too many, an infinite scale beside a border of 0. Fresh draws
-seldom come so near to what fires.
+seldom come so near to what fires: nor to a number near which a condition holds, too.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
+
+import numpy as np
 
 from satura.rewrite.check.instances import (
     SHAPED,
@@ -21,7 +23,9 @@ from satura.rewrite.check.instances import (
 )
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import type_of
+from satura.rewrite.ops.draw import MOST_NEXT
 from satura.rewrite.ops.draw_elements import FLOAT_SPECIALS
+from satura.rewrite.ops.next_floats import next_floats
 from satura.rewrite.types.attributes import (
     Attribute,
     Axes,
@@ -35,15 +39,17 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Dim
-from satura.rewrite.types.tensor_type import TensorType
+from satura.rewrite.types.tensor_type import Array, TensorType
 
 Steps = Mapping[type, Callable[[Attribute, Random], Attribute]]
 
-DRAWS = 1000
+DRAWS = 1500
 WANTED = 150  # that fire
 COPIED = 0.4  # where there is another attribute of that sort
 UNMOVED = 0.3  # of those that are copied
 SECOND_STEP = 0.4
+SPECIAL = 0.75  # of the floats that take the place of others
+NEAR_PARTS = (3, 12)  # powers of ten: a float is changed by so small a part of it
 
 
 def neighbours(
@@ -123,7 +129,11 @@ def _with_steps(instance: Instance, steps: Steps, random: Random) -> dict[str, A
 def _moved(name: str, values: Mapping[str, Attribute], steps: Steps, random: Random) -> Attribute:
     """Another value for the attribute of that name."""
     value = values[name]
-    others = [each for key, each in values.items() if key != name and type(each) is type(value)]
+    others = [
+        each
+        for key, each in values.items()
+        if key != name and type(each) is type(value) and _is_movable(each, steps)
+    ]
     if others and random.random() < COPIED:
         value = random.choice(others)
         if random.random() < UNMOVED:
@@ -228,8 +238,21 @@ def _count(value: Attribute, random: Random) -> Attribute:
 
 
 def _float(value: Attribute, random: Random) -> Attribute:
+    """A special float, or one that is nearly the same: a condition may hold near a number, too."""
     assert isinstance(value, Scalar)
-    return Scalar.of(random.choice(FLOAT_SPECIALS), value.dtype)
+    if random.random() < SPECIAL:
+        return Scalar.of(random.choice(FLOAT_SPECIALS), value.dtype)
+    return Scalar.of(beside(value.array, random), value.dtype)
+
+
+def beside(number: Array, random: Random) -> Array:
+    """A float of the same type that is a few floats away, or a small part of it; or tiny, for 0."""
+    if random.random() < 0.5:
+        return next_floats(number, random.choice((-1, 1)) * random.randint(1, MOST_NEXT))
+    part = random.choice((-1, 1)) * 10.0 ** -random.randint(*NEAR_PARTS)
+    wide = float(number)
+    with np.errstate(all="ignore"):
+        return np.asarray(wide + part * (wide or 1.0)).astype(number.dtype)
 
 
 def _groups(value: Attribute, random: Random) -> Attribute:

@@ -14,14 +14,16 @@ import numpy as np
 
 from satura.rewrite.check.instances import NO_WISH, Instance, Wish, draw_instance, fires
 from satura.rewrite.check.named_values import named_numbers
+from satura.rewrite.check.neighbours import beside
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.types.constant import Constant
-from satura.rewrite.types.tensor_type import COMPUTED, Array
+from satura.rewrite.types.tensor_type import COMPUTED, Array, DType
 
 DRAWS = 300
 WANTED = 150  # that fire
 NUMBERS = (0.0, 1.0, -0.0, -1.0, 2.0, 0.5, np.inf, np.nan)
 MOST_NAMED = 4
+NEARLY = 2  # patterns of a number that is nearly one of these
 OF_FLOATS = Wish(dtypes=tuple(dtype for dtype in COMPUTED if dtype.is_float))
 
 
@@ -37,7 +39,7 @@ def of_plain_constants(direction: Direction, seed: int, scale: int) -> Iterator[
         drawn = draw_instance(direction, random, OF_FLOATS if number % 2 else NO_WISH)
         if drawn is None or _is_empty(drawn):
             continue
-        for instance in _plain(drawn, numbers):
+        for instance in _plain(drawn, numbers, random):
             if len(found) < WANTED * scale and instance.values not in found and fires(instance):
                 found[instance.values] = instance
     yield from islice(cycle(found.values()), WANTED * scale)
@@ -48,21 +50,25 @@ def _is_empty(instance: Instance) -> bool:
     return any(isinstance(value, Constant) and not value.array.size for _, value in instance.values)
 
 
-def _plain(instance: Instance, numbers: Sequence[float]) -> Iterator[Instance]:
+def _plain(instance: Instance, numbers: Sequence[float], random: Random) -> Iterator[Instance]:
     """The match, with constants of each of these patterns in the place of its own."""
     constants = {name: each.array for name, each in instance.values if isinstance(each, Constant)}
-    patterns = {name: list(_patterns(array, numbers)) for name, array in constants.items()}
+    patterns = {name: list(_patterns(array, numbers, random)) for name, array in constants.items()}
     for arrays in zip(*patterns.values(), strict=True):
         plain = {name: Constant(array) for name, array in zip(patterns, arrays, strict=True)}
         values = tuple((name, plain.get(name, value)) for name, value in instance.values)
         yield replace(instance, values=values)
 
 
-def _patterns(array: Array, numbers: Sequence[float]) -> Iterator[Array]:
+def _patterns(array: Array, numbers: Sequence[float], random: Random) -> Iterator[Array]:
     """Arrays of that shape and type."""
     shape, dtype = array.shape, array.dtype
     with np.errstate(all="ignore"):
         yield from (np.full(shape, number).astype(dtype) for number in numbers)
+        for _ in range(NEARLY):
+            number = np.array(random.choice(numbers)).astype(dtype)
+            is_float = DType.of(dtype).is_float
+            yield np.full(shape, beside(number, random) if is_float else number)
         yield np.broadcast_to(
             np.eye(shape[-2], shape[-1]) if array.ndim > 1 else 1.0, shape
         ).astype(dtype)

@@ -41,5 +41,8 @@ def first_failure(
     """The failure on the first of `instances` for which a rule fails; None where it never does."""
     draw = Draw(Random(seed))
     draw.values = values
-    failures = (examine(instance, exact, draw) for instance in instances)
-    return next((failure for failure in failures if failure is not None), None)
+    for draw.turn, instance in enumerate(instances):
+        failure = examine(instance, exact, draw)
+        if failure is not None:
+            return failure
+    return None

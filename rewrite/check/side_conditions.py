@@ -8,6 +8,7 @@ from traceback import walk_tb
 from types import FrameType
 
 from satura.rewrite.check.both_sides import fingerprint, has_left_value
+from satura.rewrite.check.from_operands import draw_from_operands
 from satura.rewrite.check.instances import (
     HIGH_RANKS,
     NO_WISH,
@@ -20,6 +21,7 @@ from satura.rewrite.check.instances import (
 from satura.rewrite.check.named_values import named_dtypes
 from satura.rewrite.check.report import DirectionReport
 from satura.rewrite.check.retyped import retyped
+from satura.rewrite.check.solved import solved
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import ExpressionError, RuleError
 from satura.rewrite.language.conditions import asks_for_value
@@ -31,6 +33,7 @@ from satura.rewrite.types.tensor_type import COMPUTED
 RARE_RANKS = (None,) * 4 + HIGH_RANKS  # to draw from where little fires
 MOST_NEAREST = 50
 RARELY = 50  # of so many matches one fires, or none: few dtypes may be what it needs
+UPWARDS = 4  # where little fires, one of so many draws begins with operands; or half of them
 FLOATING = tuple(dtype for dtype in COMPUTED if dtype.is_float)
 MOST_BARE = 0.1  # of what is wanted
 WHOLE = tuple(dtype for dtype in COMPUTED if dtype.is_integer)
@@ -76,7 +79,8 @@ class Firings:
 
         If a quarter of the `attempts` gave hardly any firings, later draws are varied: they
         resemble what fired or met most conditions, use one family of dtypes or high ranks, prefer
-        functions and dtypes that the rule names, or reverse what is sliced or reshaped. If firings
+        functions and dtypes that the rule names, reverse what is sliced or reshaped, or begin with
+        the operands. Some meet what conditions say that variables are equal to. If firings
         stay rare, twice as many attempts are made, and at last dtypes are tried for which the
         conditions hold.
         """
@@ -104,7 +108,15 @@ class Firings:
             is_like = is_late and alike < wanted and number % (2 if is_rare else 4) == 0
             if is_like and (near := list(self.found.values()) or self._nearest):
                 wish = like(random.choice(near), random)
-            instance = draw_instance(self.direction, random, wish)
+            turns = UPWARDS if RARELY * self.matches > number else 2
+            is_upwards = is_rare and number % turns == 1
+            if is_upwards:
+                base = random.choice([*self.found.values()] or self._nearest or [None])
+                instance = draw_from_operands(self.direction, random, base)
+            else:
+                instance = draw_instance(self.direction, random, wish)
+            if instance is not None and (is_upwards or number % 3 == 1):
+                instance = solved(instance)
             is_bare = instance is not None and _has_bare_windows(instance)
             if instance is not None and not (is_bare and bare >= wanted * MOST_BARE):
                 self._try(instance, wish, room=found < 2 * wanted)

@@ -17,6 +17,7 @@ from typing import cast
 
 import numpy as np
 
+from satura.rewrite.check.answer_steps import with_answers
 from satura.rewrite.check.both_sides import (
     Failure,
     disagreement,
@@ -27,7 +28,7 @@ from satura.rewrite.check.common_steps import with_common_steps
 from satura.rewrite.check.compare import node_values
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
-from satura.rewrite.check.every_value import of_every_value
+from satura.rewrite.check.every_value import of_every_value, with_numbers_at_ends
 from satura.rewrite.check.exchanged_extents import with_exchanged_extents
 from satura.rewrite.check.extremes import (
     SQUARE_DRAWS,
@@ -46,6 +47,7 @@ from satura.rewrite.check.extremes import (
     with_opposite_zeros,
     with_other_zeros,
 )
+from satura.rewrite.check.from_operands import failure_of_left
 from satura.rewrite.check.in_egraph import examine_saturated
 from satura.rewrite.check.instances import Instance, is_well_typed
 from satura.rewrite.check.lifted import of_more_axes
@@ -60,7 +62,7 @@ from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.check.unstable import unstable_call
 from satura.rewrite.errors import CallError, ExpressionError, RuleError, brief
-from satura.rewrite.language.dsl import Rule
+from satura.rewrite.language.dsl import Direction, Rule
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.prove import STEPS, Found, prove
 from satura.rewrite.types.attributes import Attribute
@@ -130,7 +132,7 @@ def check(
         refuted = _refutation_report(rule, report, failure, shrink)
         return replace(refuted, hint=_hint(rule, seed, attempts, tried)) if rule.exact else refuted
     told = zip(report.directions, tried, strict=True)
-    reasons = [reason for each, of in told for reason in _gaps(each, float_numbers(of.direction))]
+    reasons = [reason for each, of in told for reason in _gaps(each, of.direction)]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
     report = replace(report, hint="\n".join(_needless(report.directions)))
@@ -185,6 +187,13 @@ def _failure_at_extremes(
             or (rule.exact and first_failure(of_long_sums(*chosen), True, seed, "unlike"))
             or first_failure(
                 of_every_value(*chosen[:2], rule.exact, seed, scale), rule.exact, seed, "every"
+            )
+            or (rule.exact and first_failure(with_answers(*chosen[1:]), True, seed, "steps"))
+            or first_failure(
+                with_numbers_at_ends(*chosen[:2], rule.exact, seed, scale),
+                rule.exact,
+                seed,
+                "all ends" if rule.exact else "ends",
             )
         )
     return failure
@@ -248,13 +257,18 @@ def _instability(instance: Instance) -> Failure | None:
     return right_side_failure(instance, unstable_call(instance) or reason)
 
 
-def _gaps(direction: DirectionReport, floats: Sequence[float]) -> Sequence[str]:
-    """Reasons why the instances of a direction, which has these `floats`, say too little."""
+def _gaps(direction: DirectionReport, tested: Direction) -> Sequence[str]:
+    """Reasons why the instances of a direction say too little."""
     if direction.firings >= FIRINGS:
         return ()
+    obstacle = _obstacle(direction)
+    if not obstacle:
+        raised = failure_of_left(tested, Random(0))
+        obstacle = "its left side is seldom well typed, or has few instances"
+        obstacle += f" ({raised})" * bool(raised)
     return (
         f"{direction.label} fired on only {direction.firings} of {direction.instances}"
-        f" instances; {FIRINGS} are needed: {_obstacle(direction)}; a check with --deep draws"
+        f" instances; {FIRINGS} are needed: {obstacle}; a check with --deep draws"
         " ten times as many",
         *(
             f"{direction.label}: the condition {text} was {answer} for all {count} instances"
@@ -263,7 +277,10 @@ def _gaps(direction: DirectionReport, floats: Sequence[float]) -> Sequence[str]:
             for answer, count in direction.conditions[text].items()
             if count
         ),
-        *(f"{direction.label}: {number} is an element of floats only" for number in floats),
+        *(
+            f"{direction.label}: {number} is an element of floats only"
+            for number in float_numbers(tested)
+        ),
     )
 
 
@@ -280,7 +297,7 @@ def _needless(directions: Sequence[DirectionReport]) -> Iterator[str]:
 
 
 def _obstacle(direction: DirectionReport) -> str:
-    """The condition or refusal that stopped most instances of a direction."""
+    """The condition or refusal that stopped most instances of a direction; empty for none."""
     failed = {
         f"the condition {text} was False": n[False] for text, n in direction.conditions.items()
     }
@@ -288,7 +305,7 @@ def _obstacle(direction: DirectionReport) -> str:
     worst = max(failed, key=failed.__getitem__, default="")
     if worst and failed[worst]:
         return f"{worst} for {failed[worst]} of them"
-    return "its left side is seldom well typed, or has few instances"
+    return ""
 
 
 def _refutation_report(

@@ -82,6 +82,7 @@ class Draw:
         self.taken = frozenset(COMPUTED)  # what the operands of the op being drawn may have
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
         self.values = "any"  # of arguments; see check.arguments for others
+        self.turn = 0  # the number of the instance that arguments are drawn for
         self.filled: dict[str, Array] = {}  # elements for all places of an argument
 
     def chance(self, probability: float) -> bool:

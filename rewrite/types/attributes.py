@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Self, TypeVar
 
+from satura.rewrite.errors import ProgramError
 from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least, operand_text
@@ -28,6 +29,15 @@ def refuse_unless(condition: bool, reason: str = "condition is false") -> None:
     """Raise `Refuse` where `condition` does not hold."""
     if not condition:
         raise Refuse(reason)
+
+
+def _check_axes(attribute: object, *names: str) -> None:
+    """Raise ProgramError unless fields of these names have as many elements: one per axis."""
+    counts = [len(getattr(attribute, name)) for name in names]
+    if len(set(counts)) > 1:
+        told = ", ".join(f"{count} {name}" for count, name in zip(counts, names, strict=True))
+        kind = type(attribute).__name__
+        raise ProgramError(f"{kind} with {told}: there has to be one of each per axis")
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,9 @@ class Padding:
     lo: tuple[Dim, ...]
     hi: tuple[Dim, ...]
 
+    def __post_init__(self) -> None:
+        _check_axes(self, "lo", "hi")
+
     @property
     def is_zero(self) -> bool:
         return all(dim == 0 for dim in (*self.lo, *self.hi))
@@ -128,6 +141,9 @@ class Slices:
     starts: tuple[Dim, ...]
     sizes: tuple[Dim, ...]
     steps: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        _check_axes(self, "starts", "sizes", "steps")
 
     def permuted(self, perm: Perm) -> Slices:
         """The same slices over transposed axes."""
@@ -176,6 +192,9 @@ class Window:
     lo: tuple[int, ...]
     hi: tuple[int, ...]
     fill: Scalar
+
+    def __post_init__(self) -> None:
+        _check_axes(self, "sizes", "strides", "dilations", "lo", "hi")
 
     @property
     def rank(self) -> int:
