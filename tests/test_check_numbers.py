@@ -167,20 +167,50 @@ def wide_sum_of_bytes(x: Tensor, y: Tensor, z: Tensor, w: Tensor) -> Law:
     return rewrites(cast(sums[0], DType.U32), sums[1])
 
 
+@attribute_function
+def is_lowest_or_less(c: Scalar) -> bool:
+    return c.dtype == DType.F32 and float(c.value) <= float(np.finfo(np.float32).min)
+
+
+@rule
+def no_least_below(x: Tensor, c: Scalar, o: Shape, s: Shape) -> Law:
+    """max(x, c) = x: not for -inf, though c may be the lowest number, whatever it was drawn as"""
+    return rewrites(binary("max", x, broadcast(reshape(c, o), s)), x, is_lowest_or_less(c))
+
+
+@rule
+def number_of_three(x: Tensor, y: Tensor, z: Tensor) -> Law:
+    """(x * y) * z is a number where x * (y * z) is one: not for 0 and two large ones"""
+    one = binary("mul", binary("mul", x, y), z)
+    other = binary("mul", x, binary("mul", y, z))
+    return rewrites(binary("eq", one, one), binary("eq", other, other))
+
+
 SEEDS = (0, 1009, 424242, 1, 7, 99)
 AT_ENDS = [
     *((wide_quotient, dtype) for dtype in (DType.I8, DType.I16, DType.I32)),
     (quotient_of_floats, DType.I32), (wide_sum_of_products, DType.I8),
     (wide_sum_of_bytes, DType.U8),
 ]  # fmt: skip
+FLOATS_AT_ENDS = ((no_least_below, -np.inf), (number_of_three, 0.0))
 
 
 @pytest.mark.parametrize("seed", deep_but([0], SEEDS))
 @pytest.mark.parametrize(("law", "dtype"), AT_ENDS, ids=lambda each: getattr(each, "name", ""))
 def test_ends_of_integers_meet(law: Rule, dtype: DType, seed: int) -> None:
     instance = instance_of(law, dtype, 3)
-    chosen = with_numbers_at_ends(instance.direction, [instance], seed, 1)
+    chosen = with_numbers_at_ends(instance.direction, [instance], False, seed, 1)
     assert first_failure(chosen, True, seed, "ends") is not None
+
+
+@pytest.mark.parametrize("seed", deep_but([0], SEEDS))
+@pytest.mark.parametrize(
+    ("law", "number"), FLOATS_AT_ENDS, ids=lambda each: getattr(each, "name", "")
+)
+def test_ends_of_floats_meet(law: Rule, number: float, seed: int) -> None:
+    instance = instance_of(law, DType.F32, number)
+    chosen = with_numbers_at_ends(instance.direction, [instance], True, seed, 1)
+    assert first_failure(chosen, True, seed, "all ends") is not None
 
 
 @pytest.mark.parametrize("count", [1, 3, 4])

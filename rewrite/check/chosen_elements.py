@@ -68,8 +68,8 @@ def combination(count: int, number: int, place: int) -> int:
 def _with_ends_together(
     arguments: dict[str, Array], draw: Draw, indices: Set[str]
 ) -> dict[str, Array]:
-    """The arguments, of which integers and bools, or floats as well, are at the ends of their types:
-    where arrays have the elements for that, in all combinations of several of them."""
+    """The arguments, of which integers and bools, or all, are at the ends of their types: where
+    arrays have the elements for that, in all combinations of several of them."""
     found = dict(arguments)
     places = iter(range(len(found)))
     for name, array in arguments.items():
