@@ -7,7 +7,7 @@ little: what several candidates read is paid once. Extractors know nothing else 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -63,6 +63,21 @@ class ChoiceGraph:
             for leaf in leaves:
                 found[leaf].append(candidate)
         return tuple(map(tuple, found))
+
+    def reading(self, cls: int, leaf: int) -> Sequence[int]:
+        """The candidates of a class that read another one, cheapest first."""
+        found = self._by_leaf.get(cls)
+        if found is None:
+            found = self._by_leaf[cls] = {}
+            for candidate in self.candidates[cls]:
+                for read in self.leaves[candidate]:
+                    found.setdefault(read, []).append(candidate)
+        return found.get(leaf, ())
+
+    @cached_property
+    def _by_leaf(self) -> dict[int, dict[int, list[int]]]:
+        """What `reading` has found out, by class."""
+        return {}
 
     @cached_property
     def users(self) -> tuple[tuple[int, ...], ...]:

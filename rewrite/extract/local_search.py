@@ -200,8 +200,7 @@ class _Search:
 
         Of what others read too, a class that no longer reads it has its part to gain.
         """
-        leaves = self.graph.leaves
-        readers = [k for k in self.graph.candidates[cls] if other in leaves[k]]
+        readers = self.graph.reading(cls, other)
         shares = {leaf: self.own[leaf] * (1 - 1 / self.uses[leaf]) for leaf in self.below[cls]}
         return self.pick_cheapest(cls, readers, self.total - self.tolerance, shares)
 
