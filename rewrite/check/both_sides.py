@@ -15,6 +15,7 @@ from satura.rewrite.check.compare import (
     EXACTLY,
     SUMS,
     Evaluated,
+    apply_op,
     eps,
     evaluate_all,
     first_unlike,
@@ -259,11 +260,12 @@ def _first_difference(
         index = first_difference(~wrong)
         if index is not None or _summed(program, evaluated.values):
             return index
-    index = first_unlike(left, right, evaluated.bound)
-    if index is not None and not exact and not evaluated.bound.nan_for_inf:
+    bound = replace(evaluated.bound, nan_for_inf=False)
+    index = first_unlike(left, right, bound)
+    if index is not None and not exact:
         met = _where_infinities_meet(program, arguments)
         met &= ~np.isfinite(left) & ~np.isfinite(right)
-        index = first_unlike(left, np.where(met, left, right), evaluated.bound)
+        index = first_unlike(left, np.where(met, left, right), bound)
     return index
 
 
@@ -284,16 +286,31 @@ def elements_where_unlike(
 
 
 def _where_infinities_meet(program: Program, arguments: Mapping[str, Array]) -> NDArray[np.bool_]:
-    """Where one side is NaN and the other infinite, which no NaN among the arguments has made."""
-    without = {
-        name: np.where(np.isnan(array), np.ones_like(array), array)
-        if DType.of(array.dtype).is_float
-        else array
-        for name, array in arguments.items()
-    }
-    values = node_values(program.nodes, without)
+    """Where one side is NaN and the other infinite, which no NaN among the arguments has made, nor
+    a function that has no value at an infinity: inf - inf may be inf * (1 - 1) elsewhere, but
+    the root of -inf is nothing else."""
+    values: list[Array] = []
+    with np.errstate(all="ignore"):
+        for node in program.nodes:
+            operands = [values[each] for each in node.operands]
+            if node.op.name == "input":
+                value = _without_nan(arguments[node.input_name])
+            else:
+                value = apply_op(node.op, operands, node.attributes)
+            if node.op.name == "unary" and node.type.dtype.is_float:
+                value = np.where(
+                    np.isinf(operands[0].astype(np.float64)), _without_nan(value), value
+                )
+            values.append(value)
     left, right = (values[index].astype(np.float64) for index in program.output_nodes)
     return np.asarray((np.isnan(left) & np.isinf(right)) | (np.isinf(left) & np.isnan(right)))
+
+
+def _without_nan(array: Array) -> Array:
+    """The array with 1 in place of NaN."""
+    if not DType.of(array.dtype).is_float:
+        return array
+    return np.where(np.isnan(array), np.ones_like(array), array)
 
 
 def _unlike_far_from_1(

@@ -59,12 +59,6 @@ def _smallest(dtype: DType) -> float:
     return float(ml_dtypes.finfo(dtype.numpy).smallest_subnormal)
 
 
-def combination(count: int, number: int, place: int) -> int:
-    """Which of `count` choices the variable at `place` has in the combination of that `number`: in
-    the first ones all variables have the same."""
-    return number if number < count else (number - count) // count**place % count
-
-
 def _with_ends_together(
     arguments: dict[str, Array], draw: Draw, indices: Set[str]
 ) -> dict[str, Array]:

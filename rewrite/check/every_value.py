@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from satura.rewrite.check.chosen_elements import combination, ends_of
+from satura.rewrite.check.chosen_elements import ends_of
 from satura.rewrite.check.instances import SHAPED, Instance, Wish, draw_instance, fires, ops_of
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import type_of
@@ -27,7 +27,7 @@ DRAWS = 60
 OF_SHAPES = (TensorType, Padding, Perm, *SHAPED)
 FEW, MANY = (256, 1), (256, 256)
 ENDS = (49, 49)  # more elements than four integers have combinations of ends, or three floats
-ENDS_DRAWS = 80
+ENDS_DRAWS = 160
 PLACES = {"gather", "scatter"}  # ops of which an operand is not any number
 
 
@@ -79,7 +79,7 @@ def with_numbers_at_ends(
         shaped = _with_shape(base, ENDS, random) if is_of_elements else None
         for like in (shaped, base):
             turn = number // len(groups)
-            instance = like and (_with_numbers(like, turn - 1) if turn else like)
+            instance = like and (_with_numbers(like, turn - 1, number) if turn else like)
             if instance is not None and instance.values not in known and fires(instance):
                 known.add(instance.values)
                 yield instance
@@ -95,12 +95,14 @@ def _dtype_of(number: Scalar | Constant) -> DType:
     return DType.of(number.array.dtype)
 
 
-def _with_numbers(instance: Instance, number: int) -> Instance:
-    """The instance with the combination of that number in place of its constants."""
+def _with_numbers(instance: Instance, turn: int, number: int) -> Instance:
+    """The instance with other constants: in the first turns all have the same end of their types,
+    then those of the combination of that number."""
     changed: dict[str, Attribute] = {}
     for place, (name, old) in enumerate(_numbers(instance).items()):
         ends = ends_of(_dtype_of(old))
-        end = ends[combination(len(ends), number, place)]
+        count = len(ends)
+        end = ends[turn if turn < count else number // count**place % count]
         array = np.full(old.array.shape, end).astype(old.array.dtype)
         if isinstance(old, Scalar):
             changed[name] = Scalar(old.dtype, array.tobytes())

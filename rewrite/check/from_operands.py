@@ -7,6 +7,8 @@ they find seldom fits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 from typing import cast
 
@@ -44,11 +46,13 @@ from satura.rewrite.types.attributes import (
     Window,
 )
 from satura.rewrite.types.constant import Constant
-from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.dims import Dim, symbols_of
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 KEPT = 0.8  # of the attributes and types of an instance that others are drawn like
+OTHER_DTYPE = 0.4  # of matches near another one
 FAILING_DRAWS = 40
+RANKS = (1, 1, 2, 2, 3, 4, 0)  # low ones more often than others have them
 SAME_TYPE = 0.7  # of tensors, as another one has
 
 
@@ -84,6 +88,9 @@ def _drawn(direction: Direction, random: Random, near: Instance | None) -> Insta
     values = tuple((name, pattern.values[name]) for name in direction.variables)
     instance = Instance(direction, values, 0)
     type_of(direction.left, instance.bindings)
+    slices = [value for _, value in values if isinstance(value, Slices)]
+    named = symbols_of([dim for each in slices for dim in (*each.starts, *each.sizes)])
+    reject_unless(named <= instance.symbols)  # others have no value
     return instance
 
 
@@ -95,16 +102,41 @@ class _Pattern:
         self.direction = direction
         self.values: dict[str, TensorType | Attribute] = {}
         self.types: list[TensorType] = []
+        self.bound: set[str] = set()  # attributes
+        self.near = near
+        dtypes = {type_.dtype for type_ in near.types.values()} if near is not None else set()
+        renamed = {old: draw.dtype() for old in DType if old in dtypes and draw.chance(OTHER_DTYPE)}
         for name, value in near.values if near is not None else ():
             if draw.chance(KEPT):
-                self.values[name] = self._moved(value) if isinstance(value, TensorType) else value
+                if isinstance(value, TensorType):
+                    value = self._moved(value, renamed)
+                self.values[name] = value
 
-    def _moved(self, type_: TensorType) -> TensorType:
-        """The type with another extent, or as it is."""
+    def _moved(self, type_: TensorType, renamed: Mapping[DType, DType]) -> TensorType:
+        """The type with another extent, or as it is; and with another dtype."""
         shape = list(type_.shape)
         if shape and self.draw.chance(0.5):
             shape[self.draw.up_to(len(shape) - 1)] = self.draw.dim()
-        return type_.with_shape(tuple(shape))
+        return TensorType(renamed.get(type_.dtype, type_.dtype), tuple(shape))
+
+    def _fitted(self, value: Attribute, operand: Term, type_: TensorType) -> Attribute:
+        """An attribute of `near`, for an operand of which an extent has moved: slices go to the end
+        again, and shapes have the new extent."""
+        assert self.near is not None
+        old = type_of(operand, self.near.bindings).shape
+        if len(old) != type_.rank or old == type_.shape:
+            return value
+        moved = dict(zip(old, type_.shape, strict=True))
+        if isinstance(value, Shape):
+            return Shape(tuple(moved.get(dim, dim) for dim in value.dims))
+        if not isinstance(value, Slices):
+            return value
+        axes = zip(value.starts, value.sizes, value.steps, old, type_.shape, strict=True)
+        sizes = tuple(
+            _left(new, start, step) if size == _left(before, start, step) else size
+            for start, size, step, before, new in axes
+        )
+        return replace(value, sizes=sizes)
 
     def bind(self, term: Term) -> None:
         """Draw what is still open in `term`."""
@@ -126,10 +158,16 @@ class _Pattern:
                 reject_unless(self.values.keys() >= {*term_variables(operand)})
             operands = [type_of(operand, self.values) for operand in term.operands]
             for expression in term.attributes:
-                if isinstance(expression, AttributeVariable) and expression.name not in self.values:
+                if not isinstance(expression, AttributeVariable):
+                    continue
+                name = expression.name
+                if name not in self.values:
                     types = operands or [self._type(dtypes_of(self.direction, term))]
-                    value = _attribute(self.draw, term.op, expression.sort, types)
-                    self.values[expression.name] = value
+                    self.values[name] = _attribute(self.draw, term.op, expression.sort, types)
+                elif self.near is not None and len(operands) == 1 and name not in self.bound:
+                    value = cast(Attribute, self.values[name])
+                    self.values[name] = self._fitted(value, term.operands[0], operands[0])
+                self.bound.add(name)
 
     def _type(self, dtypes: frozenset[DType]) -> TensorType:
         """A type of one of these dtypes, often of the shape of the one before."""
@@ -137,7 +175,7 @@ class _Pattern:
         if self.types and self.draw.chance(SAME_TYPE):
             last = self.types[-1]
             return last if last.dtype in dtypes else last.with_dtype(dtype)
-        return TensorType(dtype, self.draw.shape())
+        return TensorType(dtype, self.draw.shape(self.draw.one_of(RANKS)))
 
 
 def _attribute(draw: Draw, op: Op, sort: type, types: list[TensorType]) -> Attribute:
@@ -187,14 +225,46 @@ def _wider(draw: Draw, type_: TensorType) -> tuple[Dim, ...]:
 
 
 def _slices(draw: Draw, type_: TensorType) -> Slices:
-    """Slices that begin and end anywhere, along half of the axes whose extents are known."""
-    starts, sizes = [], list(type_.shape)
-    for axis, dim in enumerate(type_.shape):
-        start = draw.up_to(dim) if isinstance(dim, int) and draw.chance(0.5) else 0
-        starts.append(start)
-        if isinstance(dim, int) and start:
-            sizes[axis] = draw.up_to(dim - start)
-    return Slices(tuple(starts), tuple(sizes), (1,) * type_.rank)
+    """Slices along axes whose extents are known: from anywhere, in steps, mostly to the end; some
+    begin where the slices before them do, or beside that, and have their steps."""
+    before = draw.slices[-1] if draw.slices and draw.chance(0.5) else None
+    if before is not None and len(before.steps) == type_.rank:
+        axes = [
+            _to_the_end(draw, dim, start + draw.up_to(1), step)
+            for dim, start, step in zip(type_.shape, before.starts, before.steps, strict=True)
+        ]
+    else:
+        axes = [_sliced(draw, dim) for dim in type_.shape]
+    starts, sizes, steps = (tuple(axis[part] for axis in axes) for part in range(3))
+    slices = Slices(starts, sizes, cast(tuple[int, ...], steps))
+    draw.slices.append(slices)
+    return slices
+
+
+def _sliced(draw: Draw, dim: Dim) -> tuple[Dim, Dim, int]:
+    """Start, size and step along an axis; often it is whole."""
+    if not isinstance(dim, int) or draw.chance(0.35):
+        return 0, dim, 1
+    step = draw.one_of((1, 1, 2, 2, 3, -1))
+    first = draw.up_to(min(dim, 2) if draw.chance(0.5) else dim)
+    return _to_the_end(draw, dim, first if step > 0 else max(dim - 1 - first, 0), step)
+
+
+def _to_the_end(draw: Draw, dim: Dim, start: Dim, step: int) -> tuple[Dim, Dim, int]:
+    """Start, size and step along an axis, of which all is taken from there on, or not all."""
+    if not isinstance(dim, int) or not isinstance(start, int):
+        return 0, dim, 1
+    left = _left(dim, start, step)
+    assert isinstance(left, int)
+    return start, left if draw.chance(0.7) else draw.up_to(left), step
+
+
+def _left(dim: Dim, start: Dim, step: int) -> Dim:
+    """How many elements there are from `start` on, in steps, to the end."""
+    if not isinstance(dim, int) or not isinstance(start, int):
+        return dim
+    left = -(-(dim - start) // step) if step > 0 else start // -step + 1
+    return max(0, min(left, dim))
 
 
 def _function(draw: Draw, table: dict[str, ScalarFunction], dtype: DType) -> str:

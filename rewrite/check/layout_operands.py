@@ -109,6 +109,11 @@ def _slice_axis(draw: Draw, size: Dim) -> tuple[Dim, int, Dim]:
         return 0, 1, size
     if isinstance(size, SymbolicDim) and draw.chance(0.3):
         return 0, 1, draw.dim()  # it may or may not fit
+    if draw.chance(0.25):  # every second element, or third, from one of the first to the end
+        step = draw.one_of((2, 2, 3))
+        begin = draw.up_to(step - 1)
+        reach = begin if size == 0 else _reach(begin, size, step)
+        return begin, step, reach + draw.up_to(step)
     step = draw.one_of(STEPS)
     first, slack = draw.up_to(2), draw.up_to(8 if draw.chance(0.2) else 2)
     if size == 0:
@@ -140,11 +145,15 @@ def _slices_of(draw: Draw, operand: TensorType, result: TensorType) -> Slices:
 
 
 def _slices_after(draw: Draw, before: Slices, result: TensorType) -> Slices:
-    """Slices that continue `before` along one axis, at its end or nearly there."""
+    """Slices that continue `before` along one axis, at its end or nearly there, or that read what
+    it leaves out between its steps."""
     sizes = before.sizes
-    reject_unless(len(sizes) == result.rank)
+    reject_unless(len(sizes) == result.rank and is_concrete(before.starts + sizes))
     at = draw.one_of(range(result.rank))
     starts, steps = list(before.starts), list(before.steps)
+    if abs(steps[at]) > 1 and draw.chance(0.6):
+        starts[at] = starts[at] + draw.one_of((1, 1, -1))
+        return Slices(tuple(starts), result.shape, before.steps)
     skipped = draw.one_of((1, 2)) if draw.chance(0.2) else steps[at]
     starts[at] = starts[at] + sizes[at] * skipped
     if draw.chance(0.4):

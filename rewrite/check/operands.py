@@ -14,6 +14,8 @@ from functools import cache
 from math import inf
 from typing import cast
 
+import numpy as np
+
 from satura.rewrite.check import layout_operands as layout
 from satura.rewrite.ops.cells import ACTIVATIONS, ALPHA, BETA, FUNCTIONS, GATES, Cell
 from satura.rewrite.ops.draw import EXTENTS, Draw, Drawn, Given, Types, is_concrete, reject_unless
@@ -33,7 +35,7 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, known_at_least, static
-from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
+from satura.rewrite.types.tensor_type import COMPUTED, Array, DType, TensorType
 
 MOST_OF_A_CONSTANT = 1_000_000  # elements: the product of two long extents may have far more
 MANY_CHANNELS = (10, 12)  # of a convolution: as many as two tensors of weights have of 5 groups
@@ -282,7 +284,20 @@ def _plain_window(draw: Draw, rank: int, dtype: DType) -> Window:
 
 def _constant(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     reject_unless(is_concrete(result.shape) and size_of(result) <= MOST_OF_A_CONSTANT)
+    if given[0] is None and result.dtype.is_integer and result.rank == 1 and draw.chance(0.2):
+        return (), (Constant(_places(draw, result)),)
     return (), (given[0] or Constant(draw.array(result, moderate=False)),)
+
+
+def _places(draw: Draw, result: TensorType) -> Array:
+    """Places of as many elements, each once: in order, backwards or shuffled."""
+    places = list(range(static(result.shape[0])))
+    how = draw.up_to(3)
+    if how == 1:
+        places.reverse()
+    elif how:
+        draw.random.shuffle(places)
+    return np.array(places, np.int64).astype(result.dtype.numpy)
 
 
 def _extent(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
@@ -302,7 +317,7 @@ def _gather(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn
     before, after = axis.index, axis.index + rank
     reject_unless(after <= result.rank)
     chosen = result.shape[before:after]
-    extent = draw.dim()
+    extent = draw.one_of(chosen) if chosen and draw.chance(0.3) else draw.dim()
     reject_unless(extent != 0 or 0 in chosen)
     shape = (*result.shape[:before], extent, *result.shape[after:])
     kinds = TensorType(draw.one_of((DType.I32, DType.I64)), chosen)

@@ -27,11 +27,13 @@ from satura.rewrite.errors import ExpressionError, RuleError
 from satura.rewrite.language.conditions import asks_for_value
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Expression
+from satura.rewrite.language.terms import type_of
 from satura.rewrite.types.attributes import Attribute, Refuse, Window
 from satura.rewrite.types.tensor_type import COMPUTED
 
 RARE_RANKS = (None,) * 4 + HIGH_RANKS  # to draw from where little fires
 MOST_NEAREST = 50
+FURTHER = 300
 RARELY = 50  # of so many matches one fires, or none: few dtypes may be what it needs
 UPWARDS = 4  # where little fires, one of so many draws begins with operands; or half of them
 FLOATING = tuple(dtype for dtype in COMPUTED if dtype.is_float)
@@ -51,7 +53,8 @@ class Firings:
 
     `answers` are the attributes that each firing computed. `refusals` counts how often each line of
     a function refused, under the first reason it gave. `broken` is an instance for which a
-    computation of the rule failed, or changed its arguments.
+    computation of the rule failed, or changed its arguments, and `error` what a condition raised:
+    a few more are drawn then, as a difference between both sides tells more.
     """
 
     direction: Direction
@@ -59,10 +62,13 @@ class Firings:
     answers: dict[object, tuple[Attribute, ...]] = field(default_factory=dict)
     matches: int = 0
     broken: Instance | None = None
+    error: ExpressionError | None = None
     refusals: dict[str, int] = field(default_factory=dict)
     _reasons: dict[str, str] = field(default_factory=dict)  # by the place of a refusal
     _nearest: list[Instance] = field(default_factory=list)
     _most_met: int = 0
+    _ranks: list[int] = field(default_factory=list)  # of left sides that were well typed
+    _left: int = FURTHER  # draws, once something has failed
 
     def __post_init__(self) -> None:
         conditions = [each for each in self.direction.conditions if not asks_for_value(each)]
@@ -73,6 +79,11 @@ class Firings:
     def has_undecided(self) -> bool:
         """Whether a condition has given one answer only."""
         return not all(all(counts.values()) for counts in self.conditions.values())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether something has failed, and enough was drawn since."""
+        return self._left < 0
 
     def draw(self, random: Random, wanted: int, attempts: int) -> None:
         """Draw until there are `wanted` firings and every condition gave both answers.
@@ -89,7 +100,7 @@ class Firings:
             for instance in retyped(
                 self.direction, [*self.found.values()] or self._nearest, random
             ):
-                if self.broken is not None or len(self.found) >= wanted:
+                if self.is_over or len(self.found) >= wanted:
                     return
                 self._try(instance, NO_WISH, room=True)
 
@@ -120,14 +131,14 @@ class Firings:
             is_bare = instance is not None and _has_bare_windows(instance)
             if instance is not None and not (is_bare and bare >= wanted * MOST_BARE):
                 self._try(instance, wish, room=found < 2 * wanted)
-                if self.broken is not None:
+                if self.is_over:
                     return
             alike += is_like * (len(self.found) - found)
             bare += is_bare * (len(self.found) - found)
 
     def _rare_wish(self, random: Random, number: int) -> Wish:
         """The next of several restrictions for draws, used when little fires."""
-        rank = random.choice(RARE_RANKS)
+        rank = random.choice(self._ranks if self._ranks and number % 8 < 4 else RARE_RANKS)
         family = random.choice((FLOATING, WHOLE, (random.choice(COMPUTED),)))
         dtypes = (family, named_dtypes(self.direction), ())[number // 2 % 3]
         return Wish(rank, (), dtypes, named=number % 4 < 2, reverses=number % 16 < 8)
@@ -157,6 +168,7 @@ class Firings:
         if not has_left_value(instance):
             return
         self.matches += 1
+        self._ranks.append(type_of(self.direction.left, instance.bindings).rank)
         before = fingerprint(instance)
         try:
             met = 0
@@ -168,16 +180,18 @@ class Firings:
             answer = self.direction.compute(instance.bindings)
         except Refuse as refusal:
             self._count(refusal)
-        except ExpressionError:
-            raise
+        except ExpressionError as error:
+            self.error = self.error or error
         except RuleError:
-            self.broken = instance
+            self.broken = self.broken or instance
         else:
             if room and instance.values not in self.found:
                 self.found[instance.values] = instance
                 self.answers[instance.values] = answer
         if fingerprint(instance) != before:
             self.broken = draw_from(self.direction, Random(instance.seed), instance.seed, wish)
+            self._left = 0
+        self._left -= self.broken is not None or self.error is not None
 
     def _keep_nearest(self, instance: Instance, met: int) -> None:
         """Keep the instance where none has met more conditions."""

@@ -49,6 +49,7 @@ from satura.rewrite.check.extremes import (
 )
 from satura.rewrite.check.from_operands import failure_of_left
 from satura.rewrite.check.in_egraph import examine_saturated
+from satura.rewrite.check.index_constants import with_index_constants
 from satura.rewrite.check.instances import Instance, is_well_typed
 from satura.rewrite.check.lifted import of_more_axes
 from satura.rewrite.check.named_values import float_numbers
@@ -153,13 +154,15 @@ def _first_failure(
         firings = Firings(direction)
         tried.append(firings)
         firings.draw(random, WANTED * scale, attempts)
-        if firings.broken is not None:
-            return examine(firings.broken, rule.exact, draw) or _instability(firings.broken)
         for instance in sorted(firings.found.values(), key=lambda instance: instance.weight):
             failure = examine(instance, rule.exact, draw)
             if failure is not None:
                 return failure
             coverage.add(node.type for node in instance.left_side.nodes)
+        if firings.error is not None:
+            raise firings.error
+        if firings.broken is not None:
+            return examine(firings.broken, rule.exact, draw) or _instability(firings.broken)
     found = [list(firings.found.values()) for firings in tried]
     for start in range(0, IN_EGRAPH * scale, IN_EGRAPH):
         batch = [instance for each in found for instance in each[start : start + IN_EGRAPH]]
@@ -224,6 +227,7 @@ def _extremes(
     yield from with_opposite_zeros(found, scale)
     yield from with_exchanged_extents(direction, found, seed, scale)
     yield from with_common_steps(found, seed, scale)
+    yield from with_index_constants(found, seed, scale)
 
 
 def _hint(rule: Rule, seed: int, attempts: int, tried: Sequence[Firings]) -> str:

@@ -1,0 +1,166 @@
+"""The checker on laws of places: every second element, every place once, a border, a size."""
+
+from __future__ import annotations
+
+import pytest
+
+from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import (
+    binary,
+    broadcast,
+    concat,
+    constant,
+    extent,
+    gather,
+    pad,
+    reshape,
+    slice_,
+    unary,
+    winograd,
+)
+from satura.rewrite.types.attributes import Axis, Padding, Shape, Slices, Window, refuse_unless
+from satura.rewrite.types.constant import Constant, Scalar
+from satura.rewrite.types.dims import Dim, exact_quotient, static
+from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.testing import check
+from tests.tiers import deep_but
+
+
+@attribute_function
+def are_by_turns(a: Slices, b: Slices, t: TensorType) -> bool:
+    """Whether a takes every second element of a list, and b all others."""
+    return (
+        t.rank == 1
+        and a.steps == b.steps == (2,)
+        and (a.starts, b.starts) == ((0,), (1,))
+        and a.sizes[0] + b.sizes[0] == t.shape[0]
+    )
+
+
+@rule
+def one_after_the_other(x: Tensor, a: Slices, b: Slices, axis: Axis) -> Law:
+    """concat(x[::2], x[1::2]) = x: the order is another one"""
+    return rewrites(concat(slice_(x, a), slice_(x, b), axis), x, are_by_turns(a, b, x.type))
+
+
+@attribute_function
+def pairs(t: TensorType) -> Shape:
+    refuse_unless(t.rank == 1)
+    return Shape((t.shape[0] // 2, 2))
+
+
+@attribute_function
+def first_column(t: TensorType) -> Slices:
+    refuse_unless(t.rank == 1)
+    return Slices((0, 0), (t.shape[0] // 2, 1), (1, 1))
+
+
+@attribute_function
+def is_every_second(s: Slices, t: TensorType) -> bool:
+    return t.rank == 1 and s.starts == (0,) and s.steps == (2,) and s.sizes[0] == t.shape[0] // 2
+
+
+@attribute_function
+def is_every_second_of_even(s: Slices, t: TensorType) -> bool:
+    if t.rank != 1:
+        return False
+    half = exact_quotient(t.shape[0], 2)
+    return half is not None and s == Slices((0,), (half,), (2,))
+
+
+@rule
+def by_pairs_of_any(x: Tensor, s: Slices) -> Law:
+    """x[::2] = the first column of x as pairs: an odd number has no pairs"""
+    column = slice_(reshape(x, pairs(x.type)), first_column(x.type))
+    return rewrites(slice_(x, s), reshape(column, Shape(s.sizes)), is_every_second(s, x.type))
+
+
+@rule
+def by_pairs(x: Tensor, s: Slices) -> Law:
+    """x[::2] = the first column of x as pairs, for an even number"""
+    column = slice_(reshape(x, pairs(x.type)), first_column(x.type))
+    right = reshape(column, Shape(s.sizes))
+    return rewrites(slice_(x, s), right, is_every_second_of_even(s, x.type))
+
+
+@attribute_function
+def is_each_once(c: Constant, n: Dim) -> bool:
+    if not isinstance(n, int) or c.type.rank != 1 or not c.type.dtype.is_integer:
+        return False
+    return bool(sorted(c.array.tolist()) == list(range(n)))
+
+
+@rule
+def gather_each_once(x: Tensor, c: Constant, axis: Axis) -> Law:
+    """gather(x, c) = x, where c has each index once: their order matters"""
+    is_each = is_each_once(c, x.type.shape[axis.index])
+    return rewrites(gather(x, constant(c), axis), x, is_each)
+
+
+@attribute_function
+def with_border(w: Window, p: Padding, c: Scalar) -> Window:
+    refuse_unless(not w.has_border)
+    refuse_unless(all(isinstance(n, int) for n in (*p.lo, *p.hi)))
+    lo, hi = (tuple(map(static, side[1:-1])) for side in (p.lo, p.hi))
+    return Window(w.sizes, w.strides, w.dilations, lo, hi, c)
+
+
+@rule(reassociates=True)
+def border_for_a_pad(x: Tensor, c: Scalar, p: Padding, w: Tensor, win: Window) -> Law:
+    """winograd(pad(x, c, p), w) = winograd(x, w) with p as border: not where p adds images"""
+    return rewrites(winograd(pad(x, c, p), w, win), winograd(x, w, with_border(win, p, c)))
+
+
+@attribute_function
+def part(d: Shape, c: Scalar) -> Shape:
+    """How many pieces of c elements there are; it fails for numbers that no size can have."""
+    refuse_unless(c.dtype is DType.I64 and int(c.value) > 0)
+    return Shape(((d.dims[0] + int(c.value) - 1) // int(c.value),))
+
+
+@rule
+def pieces(d: Shape, c: Scalar) -> Law:
+    """extent(d) / c = extent(d / c): of the left one a part may be left"""
+    return rewrites(binary("div", extent(d), c), extent(part(d, c)))
+
+
+@rule(reassociates=True)
+def root_by_power(x: Tensor) -> Law:
+    """pow(x, 0.5) = sqrt(x): not of -inf"""
+    return rewrites(binary("pow", x, 0.5), unary("sqrt", x))
+
+
+@attribute_function
+def product_within(a: Scalar, b: Scalar) -> Scalar:
+    refuse_unless(a.dtype.is_integer and a.dtype is b.dtype)
+    value = int(a.value) * int(b.value)
+    refuse_unless(value != 0 and a.dtype.bounds[0] <= value <= a.dtype.bounds[1])
+    return Scalar.of(value, a.dtype)
+
+
+@rule
+def one_division(x: Tensor, a: Scalar, b: Scalar, o: Shape, s: Shape) -> Law:
+    """(x / a) / b = x / (a * b), where the product has a place: not of the least, by -1 and by 2"""
+    one, other, both = (broadcast(reshape(c, o), s) for c in (a, b, product_within(a, b)))
+    return rewrites(binary("div", binary("div", x, one), other), binary("div", x, both))
+
+
+WRONG = [
+    one_after_the_other, by_pairs_of_any, gather_each_once, border_for_a_pad, pieces, root_by_power,
+    one_division,
+]  # fmt: skip
+QUICK = [gather_each_once, pieces, root_by_power]
+SEEDS = (0, 1009, 424242, 5)
+
+
+@pytest.mark.parametrize("seed", deep_but([0], SEEDS))
+@pytest.mark.parametrize("law", deep_but(QUICK, WRONG), ids=lambda each: each.name)
+def test_laws_of_places_are_refuted(law: Rule, seed: int) -> None:
+    assert check(law, seed, shrink=False).verdict == "refuted"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_second_element_is_drawn(seed: int) -> None:
+    report = check(by_pairs, seed)
+    assert report.verdict == "tested", str(report)
