@@ -10,15 +10,26 @@ from satura.rewrite.language.terms import (
     broadcast,
     concat,
     constant,
+    conv,
     extent,
     gather,
     pad,
     reshape,
     slice_,
+    transpose,
     unary,
     winograd,
 )
-from satura.rewrite.types.attributes import Axis, Padding, Shape, Slices, Window, refuse_unless
+from satura.rewrite.types.attributes import (
+    Axis,
+    Groups,
+    Padding,
+    Perm,
+    Shape,
+    Slices,
+    Window,
+    refuse_unless,
+)
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, exact_quotient, static
 from satura.rewrite.types.tensor_type import DType, TensorType
@@ -145,9 +156,29 @@ def one_division(x: Tensor, a: Scalar, b: Scalar, o: Shape, s: Shape) -> Law:
     return rewrites(binary("div", binary("div", x, one), other), binary("div", x, both))
 
 
+@attribute_function
+def exchanges_space(p: Perm) -> bool:
+    return p.order == (0, 2, 1, 3)
+
+
+@attribute_function
+def is_square(w: Window) -> bool:
+    """Whether a window without borders is the same along both axes."""
+    both = [(w.sizes[at], w.strides[at], w.dilations[at]) for at in range(w.rank)]
+    return w.rank == 2 and both[0] == both[1] and not w.has_border
+
+
+@rule
+def kernel_as_it_is(x: Tensor, w: Tensor, p: Perm, win: Window, g: Groups) -> Law:
+    """conv(transpose(x), w) = transpose(conv(x, w)) of squares: the weights are transposed, too"""
+    right = transpose(conv(x, w, win, g), p)
+    left = conv(transpose(x, p), w, win, g)
+    return rewrites(left, right, exchanges_space(p), is_square(win))
+
+
 WRONG = [
     one_after_the_other, by_pairs_of_any, gather_each_once, border_for_a_pad, pieces, root_by_power,
-    one_division,
+    one_division, kernel_as_it_is,
 ]  # fmt: skip
 QUICK = [gather_each_once, pieces, root_by_power]
 SEEDS = (0, 1009, 424242, 5)

@@ -13,6 +13,7 @@ from random import Random
 from typing import cast
 
 from satura.rewrite.check.instances import Instance, dtypes_of, is_of_misfit
+from satura.rewrite.check.neighbours import stepped
 from satura.rewrite.language.called import failed_function
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import AttributeVariable
@@ -50,6 +51,7 @@ from satura.rewrite.types.dims import Dim, symbols_of
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 KEPT = 0.8  # of the attributes and types of an instance that others are drawn like
+STEPPED = 0.2  # of these attributes, which are moved by a step
 OTHER_DTYPE = 0.4  # of matches near another one
 FAILING_DRAWS = 40
 RANKS = (1, 1, 2, 2, 3, 4, 0)  # low ones more often than others have them
@@ -110,6 +112,8 @@ class _Pattern:
             if draw.chance(KEPT):
                 if isinstance(value, TensorType):
                     value = self._moved(value, renamed)
+                elif draw.chance(STEPPED):
+                    value = stepped(value, draw.random)
                 self.values[name] = value
 
     def _moved(self, type_: TensorType, renamed: Mapping[DType, DType]) -> TensorType:

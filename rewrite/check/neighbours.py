@@ -48,6 +48,7 @@ WANTED = 150  # that fire
 COPIED = 0.4  # where there is another attribute of that sort
 UNMOVED = 0.3  # of those that are copied
 SECOND_STEP = 0.4
+ALL_AXES = 0.25  # of steps: conditions often ask for the same along all axes
 SPECIAL = 0.75  # of the floats that take the place of others
 NEAR_PARTS = (3, 12)  # powers of ten: a float is changed by so small a part of it
 
@@ -63,6 +64,11 @@ def neighbours(
     found = list(_walk(direction, firings, _LAYOUTS, random, scale))
     yield from found
     yield from _walk(direction, [*firings, *found], _FLOATS, random, scale)
+
+
+def stepped(value: Attribute, random: Random) -> Attribute:
+    """An attribute by which elements are laid out, moved by one step; others stay."""
+    return _LAYOUTS[type(value)](value, random) if _is_movable(value, _LAYOUTS) else value
 
 
 def _walk(
@@ -155,11 +161,14 @@ def _is_movable(value: object, steps: Steps) -> bool:
 
 
 def _with_step(dims: Sequence[Dim], random: Random, least: int = 0) -> tuple[Dim, ...]:
-    """The dims with one of them larger or smaller by 1; those that it cannot change stay."""
+    """The dims with one of them, or all, larger or smaller by 1; those that it cannot change
+    stay."""
     moved = list(dims)
-    if moved:
-        at = random.randrange(len(moved))
-        step = random.choice((-1, 1))
+    if not moved:
+        return ()
+    step = random.choice((-1, 1))
+    places = range(len(moved)) if random.random() < ALL_AXES else [random.randrange(len(moved))]
+    for at in places:
         dim = moved[at]
         if not isinstance(dim, int) or dim + step >= least:
             moved[at] = dim + step

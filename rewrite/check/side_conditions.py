@@ -29,7 +29,7 @@ from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Expression
 from satura.rewrite.language.terms import type_of
 from satura.rewrite.types.attributes import Attribute, Refuse, Window
-from satura.rewrite.types.tensor_type import COMPUTED
+from satura.rewrite.types.tensor_type import COMPUTED, TensorType
 
 RARE_RANKS = (None,) * 4 + HIGH_RANKS  # to draw from where little fires
 MOST_NEAREST = 50
@@ -67,6 +67,7 @@ class Firings:
     _reasons: dict[str, str] = field(default_factory=dict)  # by the place of a refusal
     _nearest: list[Instance] = field(default_factory=list)
     _most_met: int = 0
+    _alike: dict[object, list[Instance]] = field(default_factory=dict)  # by their attributes
     _ranks: list[int] = field(default_factory=list)  # of left sides that were well typed
     _left: int = FURTHER  # draws, once something has failed
 
@@ -117,13 +118,12 @@ class Firings:
             is_rare = is_late and 3 * (found - alike) < wanted
             wish = self._rare_wish(random, number) if is_rare else NO_WISH
             is_like = is_late and alike < wanted and number % (2 if is_rare else 4) == 0
-            if is_like and (near := list(self.found.values()) or self._nearest):
-                wish = like(random.choice(near), random)
+            if is_like and (near := self._any_near(random)):
+                wish = like(near, random)
             turns = UPWARDS if RARELY * self.matches > number else 2
             is_upwards = is_rare and number % turns == 1
             if is_upwards:
-                base = random.choice([*self.found.values()] or self._nearest or [None])
-                instance = draw_from_operands(self.direction, random, base)
+                instance = draw_from_operands(self.direction, random, self._any_near(random))
             else:
                 instance = draw_instance(self.direction, random, wish)
             if instance is not None and (is_upwards or number % 3 == 1):
@@ -135,6 +135,12 @@ class Firings:
                     return
             alike += is_like * (len(self.found) - found)
             bare += is_bare * (len(self.found) - found)
+
+    def _any_near(self, random: Random) -> Instance | None:
+        """A firing, of any of the attributes that some have; else what met most conditions."""
+        if self._alike:
+            return random.choice(random.choice(list(self._alike.values())))
+        return random.choice(self._nearest) if self._nearest else None
 
     def _rare_wish(self, random: Random, number: int) -> Wish:
         """The next of several restrictions for draws, used when little fires."""
@@ -187,6 +193,10 @@ class Firings:
         else:
             if room and instance.values not in self.found:
                 self.found[instance.values] = instance
+                attributes = [
+                    each for _, each in instance.values if not isinstance(each, TensorType)
+                ]
+                self._alike.setdefault(tuple(attributes), []).append(instance)
                 self.answers[instance.values] = answer
         if fingerprint(instance) != before:
             self.broken = draw_from(self.direction, Random(instance.seed), instance.seed, wish)
