@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from satura.artifact.container import Container, of
 from satura.artifact.ready import ReadyProgram, load, part_of, programs_in
-from satura.backend.jit.kernel import KernelError, environment
+from satura.backend.jit.kernel import KernelError, running
 from satura.backend.run.calls import Runnable
 from satura.rewrite.errors import ArtifactError, ProgramError, warn_caller
 
@@ -55,7 +55,7 @@ class Opened(Runnable):
         """Why the machine code in a file is not to be used; None where it is."""
         if not (is_trusted or file.is_private):
             return "may have been written by somebody else (trust=True says that it is safe)"
-        if of(str, file.header.get("environment")) != environment():
+        if of(str, file.header.get("environment")) != running():
             return "was made on another CPU or by another version of satura"
         return None
 

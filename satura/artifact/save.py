@@ -13,7 +13,7 @@ from satura.artifact.classes import class_row
 from satura.artifact.container import Writer, is_artifact
 from satura.artifact.sums import SUMS
 from satura.artifact.types import type_row
-from satura.backend.jit.kernel import KernelSource, environment
+from satura.backend.jit.kernel import KernelSource, running
 from satura.backend.jit.machine_code import kernel_address, objects_of
 from satura.backend.plan.plan import Plan
 from satura.backend.plan.plans import Plans, plan_of
@@ -112,7 +112,7 @@ def ready_half(
         "threads": part.threads,
         "inputs": _types(part.inputs),
         "deciding": list(part.deciding),
-        "environment": environment(),
+        "environment": running(),
         "kernels": [
             [each.symbol, each.externals, each.entry, writer.add(each.code)] for each in objects
         ],
