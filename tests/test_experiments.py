@@ -463,6 +463,32 @@ def test_models_that_are_not_there_or_of_one_name_are_named(
     assert isinstance(refused.exception, CallError) and re.search(message, str(refused.exception))
 
 
+def mine(graph: ChoiceGraph) -> Result:
+    return tree_greedy(graph)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"costs": [CostModel()]}, "costs are a list of names .* list with .*costs={'mine'"),
+        ({"extractors": [mine]}, "extractors are a list of names .*extractors={'mine'"),
+        ({"rules": DEFAULT}, "rules are a list of names .* RuleSet with .*rules={'mine'"),
+        ({"done": "t.csv"}, r"done is trials, not 't.csv': give done=read_trials\(path\)"),
+        ({"done": [1]}, "done is trials, as read_trials.* gives, not of 1"),
+        ({"done": 1}, "done is trials, not 1"),
+        (
+            {"client": "tcp://10.0.0.1:8786"},
+            r"client is an object, distributed.Client\('tcp://10.0.0.1:8786'\), not 'tcp://",
+        ),
+    ],
+)
+def test_what_trials_are_not_given_so_is_named(
+    model: Path, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CallError, match=message):
+        next(trials({"small": model}, **{"rules": ["none"], **given}))
+
+
 def test_the_commands_limits_are_checked() -> None:
     assert parse_limits("nodes=20,rounds=4") == Limits(rounds=4, nodes=20)
     with pytest.raises(CallError, match="no limit 'seconds'; choose from"):

@@ -148,7 +148,7 @@ class Runnable:
         except REFUSALS as error:
             raise refused(error) from error
 
-    def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
+    def __call__(self, /, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
         """Call by position, by keyword, or mixed: the output's array, or a tuple of several.
 
         `out=` is that of `run`, unless an input has this name.

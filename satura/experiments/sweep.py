@@ -192,7 +192,7 @@ def trials(
     named = _by_name("costs", costs)
     priced = {name: cost_model(each, threads_for(threads)) for name, each in named.items()}
     cells = _cells(models, rules, extractors, priced, limits or {"default": Limits()}, dims or {})
-    known = {trial.key: trial for trial in done}
+    known = _by_key(done)
     given = [cell.among(known) for cell in cells]
     missing = [cell for cell, found in zip(cells, given, strict=True) if found is None]
     if client is not None:
@@ -275,13 +275,36 @@ def _check_computable(graph: ChoiceGraph, name: str) -> None:
         raise ProgramError(f"the choice graph {name!r}: {error}") from None
 
 
+def _by_key(done: Collection[Trial]) -> dict[Key, Trial]:
+    """Trials that are done, by their keys. Raises CallError for what is not trials."""
+    if isinstance(done, str | Path):
+        raise CallError(f"done is trials, not {brief(done)}: give done=read_trials(path)")
+    if not isinstance(done, Iterable):
+        raise CallError(f"done is trials, not {brief(done)}")
+    for each in done:
+        if not isinstance(each, Trial):
+            raise CallError(f"done is trials, as read_trials(path) gives, not of {brief(each)}")
+    return {trial.key: trial for trial in done}
+
+
 def _by_name(what: str, given: Sequence[str] | Mapping[str, Given]) -> Mapping[str, Given | str]:
-    """What is given by names, and names by themselves. Raises CallError for a single text."""
+    """What is given by names, and names by themselves.
+
+    Raises CallError for a single text, and for what is listed without a name.
+    """
     if isinstance(given, Mapping):
         return given
+    kinds = f"{what} are a list of names or a dict by name, not"
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise CallError(f"{what} are a list of names or a dict by name, not {brief(given)}")
-    return {name: name for name in given}
+        raise CallError(f"{kinds} {brief(given)}")
+    names = list(given)
+    for each in names:
+        if not isinstance(each, str):
+            raise CallError(
+                f"{kinds} a {type(given).__name__} with {brief(each)}: give it a name, as in"
+                f" {what}={{'mine': ...}}"
+            )
+    return {name: name for name in names}
 
 
 def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
