@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from satura.artifact.container import Container, of
+from satura.artifact.own_ops import changes
 from satura.artifact.ready import ReadyProgram, load, part_of, programs_in
 from satura.backend.jit.kernel import KernelError, running
 from satura.backend.run.calls import Runnable
@@ -28,7 +29,10 @@ class Opened(Runnable):
     """A saved program, ready to run. It may be called from several threads at once."""
 
     def __init__(self, file: Container, is_trusted: bool, search: SearchAgain) -> None:
-        """Raise ArtifactError for a damaged file; warn where its machine code is not used."""
+        """Raise ArtifactError for a damaged file.
+
+        Warn where its machine code is not used, or computes an op of a user as that was before.
+        """
         try:
             programs = programs_in(file, lambda program: _compiled_again(program, search))
             for program in programs:
@@ -38,6 +42,8 @@ class Opened(Runnable):
             reason = self._why_not(file, is_trusted)
             if reason is None:
                 load(file, programs)
+                for change in changes(file):
+                    warn_caller(change)
             else:
                 warn_caller(f"{file.path} {reason}: its kernels are compiled again")
         except (ArtifactError, KernelError, ProgramError, ValueError, KeyError, TypeError) as error:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from satura.artifact.classes import class_row
 from satura.artifact.container import Writer, is_artifact
+from satura.artifact.own_ops import formulas_in
 from satura.artifact.sums import SUMS
 from satura.artifact.types import type_row
 from satura.backend.jit.kernel import KernelSource, running
@@ -55,6 +56,7 @@ def save(path: Path, part: Part, with_model: bool) -> None:
         row["elsewhere"] = _elsewhere(writer, program, large) if with_model else None
         text = _text(program.source, large)
         row["schedule"] = writer.add(text.encode(errors="surrogatepass"))
+    header["ops"] = formulas_in(program.source for program in programs)
     header["sources"] = [
         [label, type_row(constant.type), writer.add_constant(constant)]
         for label, constant in large.items()

@@ -181,14 +181,14 @@ def run(
             "--value": value,
             "--dim": dim,
             "--threads": threads,
-            "--with": files,
             "--limits": limits,
         }
         changed = {
             "--precision": precision != "fp32", "--cost": cost != "default",
             "--executables": executables != "cost",
         }  # fmt: skip
-        run_opened(source, given, output, trust, {**of_models, **changed}, verify, json)
+        late = {**of_models, **changed}
+        run_opened(source, given, output, trust, files or [], late, verify, json)
         return
     from satura.commands.compiling import compiling
 
