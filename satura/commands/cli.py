@@ -289,6 +289,7 @@ def experiment(
     limits: EachLimits = None,
     threads: ThreadsOfCosts = None,
     dim: Dims = None,
+    value: Values = None,
     jobs: Annotated[int, typer.Option(min=1, help="E-graphs made at a time.")] = 1,
     cluster: Annotated[
         str, typer.Option(metavar="ADDRESS", help="A Dask scheduler, whose workers make them.")
@@ -310,7 +311,8 @@ def experiment(
     from satura.commands.experiment import experiment as run_experiment
 
     tried = rules or ["default"], extractor or ["search"], cost or ["reference"], limits or []
-    run_experiment(models, *tried, jobs, cluster, csv, plot, json, dim or [], threads)
+    sizes = dim or []
+    run_experiment(models, *tried, jobs, cluster, csv, plot, json, sizes, threads, value or [])
 
 
 @app.command()
