@@ -508,8 +508,10 @@ def test_a_file_without_the_model_refuses_sizes_that_take_another_search(tmp_pat
     compiled.save(without, with_model=False)
     ones = np.ones(1, np.float32), np.ones(3, np.float32)
     assert satura.open(whole).run(ones)["y"].tolist() == [2, 2, 2]
-    with pytest.raises(CallError, match="x"):
+    with pytest.raises(CallError, match=r"no model to make them of: save it with the model, or"):
         satura.open(without)(*ones)
+    with pytest.raises(CallError, match=r"a satura.Opened cannot .*: satura.open\('.*without"):
+        pickle.dumps(satura.open(without))
     assert satura.open(without).run((ones[1], ones[1]))["y"].tolist() == [2, 2, 2]
     assert not cli("compile", path, "-o", whole, "--without-model")
     with pytest.raises(CallError):

@@ -108,6 +108,7 @@ def test_run_says_what_it_wants(compiled: satura.Compiled, run: Run, reason: str
         (lambda f, _: f.save(""), "a path is empty: name a file"),
         (lambda f, _: satura.save(f.program, ""), "a path is empty: name a file"),
         (lambda *_: satura.open(""), "a path is empty: name a file"),
+        (lambda *_: satura.compile(""), "a path is empty: name a file"),
         (lambda _, at: satura.open(at / "nope"), "cannot open '.*nope': No such file"),
         (lambda _, at: satura.load(at / "saved"), "is a compiled program, not a model"),
         (lambda _, at: satura.open(__file__), "an ONNX model is for satura.compile"),

@@ -44,6 +44,8 @@ class Runnable:
     """What can be called. It may be called from several threads at once."""
 
     _part: Part
+    _elsewhere = "compiled.save(path), and satura.open(path)"
+    """What to do in order to have it in another process."""
 
     @cached_property
     def inputs(self) -> dict[str, TensorType]:
@@ -197,8 +199,8 @@ class Runnable:
         """Refuse to be pickled: kernels are machine code of this process."""
         kind = type(self).__name__
         raise CallError(
-            f"a {kind} cannot be pickled or copied: compiled.save(path), and satura.open(path) in"
-            f" the other process; threads can share one {kind}"
+            f"a satura.{kind} cannot be pickled or copied: {self._elsewhere} in the other process;"
+            f" threads can share one {kind}"
         )
 
     def _has_collected(self, arguments: Sequence[object]) -> bool:

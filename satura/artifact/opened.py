@@ -33,6 +33,7 @@ class Opened(Runnable):
 
         Warn where its machine code is not used, or computes an op of a user as that was before.
         """
+        self._elsewhere = f"satura.open({str(file.path)!r})"
         try:
             programs = programs_in(file, lambda program: _compiled_again(program, search))
             for program in programs:
