@@ -98,6 +98,17 @@ def test_a_file_is_opened_and_run_where_no_compiler_is_installed(
         np.testing.assert_array_equal(array, expected[name])
 
 
+def test_a_file_whose_kernels_llvm_loads_asks_for_it(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_installed(kernels: object) -> None:
+        raise ModuleNotFoundError("no", name="llvmlite")
+
+    monkeypatch.setattr(ready, "load_all", not_installed)
+    with pytest.raises(CallError, match=r"kernels that 'llvmlite' loads, which .*: install it"):
+        satura.open(saved)
+
+
 def elsewhere(
     calls: list[tuple[str, dict[str, Array]]],
 ) -> tuple[list[dict[str, Array]], list[str]]:

@@ -16,9 +16,10 @@ from satura.artifact.own_ops import changes
 from satura.artifact.ready import ReadyProgram, load, part_of, programs_in
 from satura.backend.jit.kernel import KernelError, running
 from satura.backend.run.calls import Runnable
-from satura.rewrite.errors import ArtifactError, ProgramError, warn_caller
+from satura.rewrite.errors import ArtifactError, CallError, ProgramError, warn_caller
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from satura.artifact.elsewhere import SearchAgain
@@ -42,7 +43,7 @@ class Opened(Runnable):
             self._part = part_of(file, programs)
             reason = self._why_not(file, is_trusted)
             if reason is None:
-                load(file, programs)
+                _load(file, programs)
                 for change in changes(file):
                     warn_caller(change)
             else:
@@ -82,6 +83,17 @@ def _compiled_again(program: ReadyProgram, search: SearchAgain) -> CompiledSched
 
         found = elsewhere_in(program, program.declared, search)
     return compile_schedule(schedule, program.threads, elsewhere=found)
+
+
+def _load(file: Container, programs: Sequence[ReadyProgram]) -> None:
+    """Take the routines of a file. Raises CallError where LLVM loads some, and is not installed."""
+    try:
+        load(file, programs)
+    except ImportError as error:
+        raise CallError(
+            f"{file.path} has kernels that '{error.name}' loads, which cannot be imported: install"
+            " it"
+        ) from None
 
 
 def open_artifact(path: str | Path, is_trusted: bool, search: SearchAgain) -> Opened:
