@@ -419,6 +419,10 @@ def test_trials_of_code_that_was_edited_are_made_again(model: Path) -> None:
     assert other.copies != 99 and other.graph == first.graph
 
 
+def helper_of_two() -> list[int]:
+    return [1, 2]
+
+
 def test_a_digest_of_code_is_the_same_in_each_process() -> None:
     code = (
         OWN
@@ -436,6 +440,10 @@ print(digest_of_code([Mine, mine, used]))
     command = [sys.executable, "-c", code]
     told = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
     assert told.stdout.strip() == here
+    circle: list[object] = [1, 2]
+    circle.append(circle)
+    some = [circle, [1, 2], [1, [2]], [[1, 2]], {1: 2}, helper_of_two, tree_greedy]
+    assert len({own["digest_of_code"](each) for each in some}) == len(some)
 
 
 def test_costs_of_a_graph_are_shown_as_they_are(model: Path) -> None:

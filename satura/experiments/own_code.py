@@ -49,10 +49,12 @@ def _texts(value: object, names: tuple[str, ...], seen: set[int]) -> Iterator[st
             yield value.__name__
             if not _is_installed(value.__name__, getattr(value, "__file__", None)):
                 yield from _of_all((vars(value).get(name) for name in names), seen)
-        case list() | tuple():
-            yield from _of_all(value, seen)
-        case dict():
-            yield from _of_all((each for item in value.items() for each in item), seen)
+        case list() | tuple() | dict():
+            yield f"{type(value).__name__} of {len(value)}"
+            seen.add(id(value))
+            items = [*value.items()] if isinstance(value, dict) else value
+            yield from _of_all(items, seen)
+            seen.discard(id(value))  # an equal one may be the same, or not
         case set() | frozenset():
             yield repr(sorted(map(repr, value)))
         case _ if hasattr(value, "__qualname__"):
