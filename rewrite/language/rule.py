@@ -22,9 +22,9 @@ from satura.rewrite.language.expressions import (
     is_of_expression,
 )
 from satura.rewrite.language.mistakes import suggestion
+from satura.rewrite.language.modules import imported_module
 from satura.rewrite.language.terms import Application, ScalarTerm, Term, subterms
 from satura.rewrite.ops.registry import Op
-from satura.rewrite.system.modules import imported_module
 from satura.rewrite.types.attributes import Attribute, Refuse
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import SymbolicDim

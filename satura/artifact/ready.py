@@ -124,7 +124,7 @@ class ReadyProgram(Program):
                 report.uses += 1
                 ready = _instances(routine, routine.launches, self.workspaces)
                 return Planned(ready.run, ready.bind, routine.table_bytes, report)
-        if self.row["elsewhere"] is None and given.keys() != self.symbols:
+        if self.row.get("elsewhere", "kept") is None and given.keys() != self.symbols:
             raise CallError(
                 f"{self.file.path} has no kernels for the sizes {given}, and no model to make them"
                 f" of: save it with the model, or with sizes=[{given}]"
