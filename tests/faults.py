@@ -539,8 +539,8 @@ FAULTS = (
     ),
     Fault(
         "backend/jit/kernel.py",
-        'f"{environment()}\\n{self.text}"',
-        'f"{environment()}\\n{self.name}"',
+        'f"{where}\\n{self.text}"',
+        'f"{where}\\n{self.name}"',
         "tests/test_jit.py",
     ),
     Fault(

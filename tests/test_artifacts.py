@@ -11,6 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from satura.artifact import opened, ready
 from satura.artifact import save as saving
 from satura.artifact.container import _HEAD, _START, VERSION, Container
 from satura.artifact.sums import SUMS, WORDS, by_kernel, by_numpy
+from satura.backend.jit import kernel
 from satura.backend.jit.machine_code import objects_of
 from satura.pipeline.inputs import random_inputs
 from satura.rewrite.errors import ArtifactError, CallError, UnsupportedError, VerificationError
@@ -80,6 +82,31 @@ def test_what_is_missing_to_compile_for_other_sizes_is_named(
     opened.prepare({"n": 3})
     with pytest.raises(CallError, match=r"'n': 0.*cannot be imported: install it, or save with"):
         opened.prepare({"n": 0})
+
+
+def test_a_file_is_opened_and_run_where_no_compiler_is_installed(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = random_inputs(dense())
+    expected = satura.open(saved).run(arguments)
+
+    def not_installed() -> str:
+        raise PackageNotFoundError("numba")
+
+    monkeypatch.setattr(kernel, "environment", not_installed)
+    for name, array in satura.open(saved).run(arguments).items():
+        np.testing.assert_array_equal(array, expected[name])
+
+
+def test_a_file_whose_kernels_llvm_loads_asks_for_it(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def not_installed(kernels: object) -> None:
+        raise ModuleNotFoundError("no", name="llvmlite")
+
+    monkeypatch.setattr(ready, "load_all", not_installed)
+    with pytest.raises(CallError, match=r"kernels that 'llvmlite' loads, which .*: install it"):
+        satura.open(saved)
 
 
 def elsewhere(
@@ -383,7 +410,7 @@ def test_code_of_others_is_not_run_without_trust(
     for name, array in again.run(arguments).items():
         np.testing.assert_array_equal(array, expected[name])
     saved.chmod(0o600)
-    monkeypatch.setattr(opened, "environment", lambda: "another CPU")
+    monkeypatch.setattr(opened, "running", lambda: "another CPU")
     with pytest.warns(UserWarning, match=r"another CPU .*compiled again"):
         again = satura.open(saved)
     for name, array in again.run(arguments).items():
@@ -492,8 +519,10 @@ def test_a_file_without_the_model_refuses_sizes_that_take_another_search(tmp_pat
     compiled.save(without, with_model=False)
     ones = np.ones(1, np.float32), np.ones(3, np.float32)
     assert satura.open(whole).run(ones)["y"].tolist() == [2, 2, 2]
-    with pytest.raises(CallError, match="x"):
+    with pytest.raises(CallError, match=r"no model to make them of: save it with the model, or"):
         satura.open(without)(*ones)
+    with pytest.raises(CallError, match=r"a satura.Opened cannot .*: satura.open\('.*without"):
+        pickle.dumps(satura.open(without))
     assert satura.open(without).run((ones[1], ones[1]))["y"].tolist() == [2, 2, 2]
     assert not cli("compile", path, "-o", whole, "--without-model")
     with pytest.raises(CallError):

@@ -233,7 +233,9 @@ BROKEN: dict[str, tuple[Break, type[SaturaError], list[str]]] = {
         extra("NonZero", "x"), UnsupportedError, ["'extra' (NonZero)", "depends on data"],
     ),
     "opset too old": (set_opset(0), UnsupportedError, ["opset 0"]),
-    "opset too new": (set_opset(999), UnsupportedError, ["opset 999"]),
+    "opset too new": (
+        set_opset(999), UnsupportedError, ["opset 999", "older ones where the onnx"],
+    ),
     "function that calls itself": (
         recursive_function, ModelError, ["'extra' (F): in its body", "…", "than 64 deep"],
     ),

@@ -37,7 +37,9 @@ from satura.language import (
 )
 from satura.rewrite.check import testing
 from satura.rewrite.check.both_sides import Failure
-from satura.rewrite.check.testing import FIRINGS, PROOF_STEPS, check
+from satura.rewrite.check.report import RuleReport
+from satura.rewrite.check.testing import FIRINGS, PROOF_STEPS, add_proof, check
+from satura.rewrite.errors import on_command_line
 from satura.rewrite.isolation.process import KilledError
 from satura.rewrite.types.tensor_type import TensorType
 from tests.tiers import deep_but
@@ -103,6 +105,14 @@ def test_a_proof_names_its_ranks() -> None:
     assert report.as_json()["proved"] == (0, 1, 2, 3, 4)
     assert report.said == "proved up to rank 4"
     assert "is proved up to rank 4" in str(report)
+
+
+def test_a_proof_that_took_too_many_steps_names_how_to_give_more() -> None:
+    tested = RuleReport("double_turn", "", "tested")
+    with on_command_line():
+        late = add_proof(double_turn, tested, steps=20)
+    assert late.verdict == "tested" and late.proof.endswith("within 20 steps; --deep takes 60000")
+    assert add_proof(double_turn, tested, steps=20).proof.endswith("; deep=True takes 60000")
 
 
 @attribute_function

@@ -226,7 +226,7 @@ def test_parts_have_what_a_compiled_model_has(tmp_path: Path) -> None:
         satura.load(model)
     with pytest.raises(UnsupportedError, match=r"\('NonZero'\) runs in Python.* its `parts`"):
         compiled.save(tmp_path / "parts.satura")
-    with pytest.raises(CallError, match=r"a Compiled cannot be pickled or copied"):
+    with pytest.raises(CallError, match=r"a satura.Compiled cannot be pickled or copied"):
         pickle.dumps(compiled)
     with pytest.raises(CallError, match=r"several programs .* its `parts`"):
         compiled.prepare({"n": 4})

@@ -85,6 +85,11 @@ def test_what_cannot_be_mapped_is_one_clear_error(
         next(satura.distributed.map(program, given, object()))  # type: ignore[arg-type]
 
 
+def test_the_address_of_a_cluster_is_no_client() -> None:
+    with pytest.raises(CallError, match=r"client is an object, distributed\.Client\('tcp://x'\)"):
+        next(satura.distributed.map(satura.compile(product()), batches(1), "tcp://x"))  # type: ignore[arg-type]
+
+
 def test_a_file_that_a_worker_does_not_have_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"cannot open .*No such file"):
         run_there((str(tmp_path / "none.satura"), 0, 0, False), {})

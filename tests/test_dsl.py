@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from satura.rewrite.errors import RuleError
+from satura.rewrite.errors import CallError, RuleError
 from satura.rewrite.language.dsl import (
     Direction,
     Family,
@@ -221,6 +221,10 @@ def test_rule_sets_add_and_lose_rules_by_name() -> None:
     assert [entry.name for entry in RuleSet.of_module(__name__)] == [
         "compose", "cancel", "through", "halve",
     ]  # fmt: skip
+    assert [entry.name for entry in compose + RuleSet(cancel)] == ["compose", "cancel"]
+    for module, advice in ((sys, "give 'sys', not the module"), ("nope", "import it before")):
+        with pytest.raises(CallError, match=advice):
+            RuleSet.of_module(module)  # type: ignore[arg-type]
     with pytest.raises(RuleError, match="there is no rule 'cancle'; did you mean 'cancel'"):
         rules.without("cancle")
 

@@ -6,10 +6,13 @@ import csv
 import json
 import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from itertools import pairwise
 from math import inf, nan
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -390,6 +393,59 @@ def test_content_is_that_of_the_model_and_of_what_it_is_tried_with(model: Path) 
     assert content("nope.onnx", CostModel(), Limits()) == ""
 
 
+OWN = """
+from satura.experiments import CostModel, Result, dag_greedy
+HELPED = 1.0
+def helper(seconds): return seconds * HELPED
+class Mine(CostModel):
+    def seconds(self, features): return helper(1e-6)
+def mine(graph): return dag_greedy(graph)
+"""
+
+
+def test_trials_of_code_that_was_edited_are_made_again(model: Path) -> None:
+    def tried(text: str, done: list[Trial]) -> Trial:
+        own: dict[str, Any] = {"__name__": "__main__"}
+        exec(text, own)
+        costs, extractors = {"mine": own["Mine"]()}, {"mine": own["mine"]}
+        return next(trials({"m": model}, ["none"], extractors, costs, done=done))
+
+    first = tried(OWN, [])
+    mark = replace(first, copies=99)
+    assert tried(OWN, [mark]) == mark
+    for old, new in (("1e-6", "5e-6"), ("HELPED = 1", "HELPED = 5"), ("* HELPED", "* 5.0")):
+        assert tried(OWN.replace(old, new), [mark]).cost > 3 * first.cost
+    other = tried(OWN.replace("return dag_", "graph = graph; return dag_"), [mark])
+    assert other.copies != 99 and other.graph == first.graph
+
+
+def helper_of_two() -> list[int]:
+    return [1, 2]
+
+
+def test_a_digest_of_code_is_the_same_in_each_process() -> None:
+    code = (
+        OWN
+        + """
+from satura.experiments.own_code import digest_of_code
+names = {"one", "two", "three"}
+def used(graph): return [each for each in names if each in {"four", "five", "six"}]
+print(digest_of_code([Mine, mine, used]))
+"""
+    )
+    own: dict[str, Any] = {"__name__": "__main__"}
+    exec(code, own)
+    here = own["digest_of_code"]([own[name] for name in ("Mine", "mine", "used")])
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code]
+    told = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
+    assert told.stdout.strip() == here
+    circle: list[object] = [1, 2]
+    circle.append(circle)
+    some = [circle, [1, 2], [1, [2]], [[1, 2]], {1: 2}, helper_of_two, tree_greedy]
+    assert len({own["digest_of_code"](each) for each in some}) == len(some)
+
+
 def test_costs_of_a_graph_are_shown_as_they_are(model: Path) -> None:
     graph = str(Path(__file__).parent / "egraph.json")
     alone = CliRunner().invoke(app, ["experiment", graph]).stdout
@@ -413,6 +469,32 @@ def test_models_that_are_not_there_or_of_one_name_are_named(
 ) -> None:
     refused = CliRunner().invoke(app, ["experiment", *names])
     assert isinstance(refused.exception, CallError) and re.search(message, str(refused.exception))
+
+
+def mine(graph: ChoiceGraph) -> Result:
+    return tree_greedy(graph)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"costs": [CostModel()]}, "costs are a list of names .* list with .*costs={'mine'"),
+        ({"extractors": [mine]}, "extractors are a list of names .*extractors={'mine'"),
+        ({"rules": DEFAULT}, "rules are a list of names .* RuleSet with .*rules={'mine'"),
+        ({"done": "t.csv"}, r"done is trials, not 't.csv': give done=read_trials\(path\)"),
+        ({"done": [1]}, "done is trials, as read_trials.* gives, not of 1"),
+        ({"done": 1}, "done is trials, not 1"),
+        (
+            {"client": "tcp://10.0.0.1:8786"},
+            r"client is an object, distributed.Client\('tcp://10.0.0.1:8786'\), not 'tcp://",
+        ),
+    ],
+)
+def test_what_trials_are_not_given_so_is_named(
+    model: Path, given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CallError, match=message):
+        next(trials({"small": model}, **{"rules": ["none"], **given}))
 
 
 def test_the_commands_limits_are_checked() -> None:

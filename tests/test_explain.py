@@ -69,6 +69,29 @@ def test_what_stands_in_the_program_needs_no_rule() -> None:
 
 
 @rule
+def inverts(x: Tensor) -> Law:
+    """-(-x) = x"""
+    return rewrites(unary("neg", unary("neg", x)), x)
+
+
+def test_what_stands_there_with_an_equal_operand_names_the_rule() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (2,))
+    twice = build.unary("neg", build.unary("neg", x))
+    program = build.program({"y": build.unary("relu", twice)})
+    rules = RuleSet(inverts)
+    saturation = saturate(program, rules)
+    explainer = Explainer(program, saturation, rules)
+    other = Builder()
+    shorter = other.program({"y": other.unary("relu", other.input("x", DType.F32, (2,)))})
+    told = explainer.explain(shorter, 1)
+    (equal,) = told.equal
+    assert (equal.now, equal.rules) == ("%0", ("inverts",)) and equal.loaded.startswith("%2 = ")
+    assert "as it was loaded" not in str(told) and "made equal by inverts" in str(told)
+    assert explainer.explain(program, 3).equal == ()
+
+
+@rule
 def commutes(x: Tensor, y: Tensor) -> Law:
     """x + y = y + x"""
     return rewrites(binary("add", x, y), binary("add", y, x))

@@ -71,6 +71,13 @@ def test_run_takes_arguments_in_any_form(compiled: satura.Compiled, run: Run) ->
     np.testing.assert_array_equal(run(compiled)["difference"], X - Y)
 
 
+def test_an_input_may_have_the_name_self() -> None:
+    build = Builder()
+    x = build.input("self", DType.F32, (2,))
+    negated = satura.compile(build.program({"y": build.unary("neg", x)}), threads=1)
+    assert np.array_equal(negated(self=np.ones(2, np.float32)), [-1, -1])
+
+
 @pytest.mark.parametrize(
     ("run", "reason"),
     [
@@ -101,6 +108,7 @@ def test_run_says_what_it_wants(compiled: satura.Compiled, run: Run, reason: str
         (lambda f, _: f.save(""), "a path is empty: name a file"),
         (lambda f, _: satura.save(f.program, ""), "a path is empty: name a file"),
         (lambda *_: satura.open(""), "a path is empty: name a file"),
+        (lambda *_: satura.compile(""), "a path is empty: name a file"),
         (lambda _, at: satura.open(at / "nope"), "cannot open '.*nope': No such file"),
         (lambda _, at: satura.load(at / "saved"), "is a compiled program, not a model"),
         (lambda _, at: satura.open(__file__), "an ONNX model is for satura.compile"),

@@ -7,6 +7,7 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto
 
 import satura
+from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
@@ -129,3 +130,16 @@ def test_a_long_float_is_rounded_once(dtype: DType) -> None:
     else:
         ahead = expected[len(middle) : 2 * len(middle)].astype(np.float64)
         np.testing.assert_array_equal(ahead, (1 + EPS[dtype]) * middle / (1 + EPS[dtype] / 2))
+
+
+@pytest.mark.parametrize("kind", ["uint16", "int16"])
+def test_bits_of_a_narrow_float_are_told_from_its_values(kind: str) -> None:
+    build = Builder()
+    x = build.input("x", DType.BF16, (2,))
+    compiled = satura.compile(build.program({"y": build.unary("relu", x)}), threads=1)
+    bits = np.full(2, 0x3F80, kind)
+    with pytest.raises(CallError) as refused:
+        compiled(bits)
+    values, as_bits = r"np.asarray(x, 'bfloat16') if it holds values", "x.view('bfloat16') if"
+    assert values in str(refused.value) and as_bits in str(refused.value)
+    assert compiled.run({"x": bits.view("bfloat16")})["y"].tolist() == [1, 1]

@@ -97,3 +97,17 @@ def test_values_that_were_drawn_are_said_to_be(
     assert "drawn at random: give all inputs, as by --input shape=FILE.npy" in (
         capsys.readouterr().err
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("why", "--choice", "1"), ("experiment", "--rules", "none"), ("rules", "none", "--worth"),
+        ("explain",), ("stats",),
+    ],
+)  # fmt: skip
+def test_commands_that_ask_for_a_value_take_it(sums: Path, command: tuple[str, ...]) -> None:
+    name, *options = command
+    arguments = [name, sums, *options] if name != "rules" else [name, *options, sums]
+    assert cli(*arguments, "--value", "axes=0") == 0
+    assert cli(*arguments, "--value", "nope=0") == 2

@@ -33,12 +33,15 @@ class KernelSource(NamedTuple):
     @property
     def key(self) -> str:
         """The hash of everything that the object code depends on."""
-        return hashlib.sha256(f"{environment()}\n{self.text}".encode()).hexdigest()
+        return self._hash(environment())
 
     @property
     def symbol(self) -> str:
-        """The kernel's name in its object code."""
-        return f"satura_{self.key[:40]}"
+        """The kernel's name in its object code, whichever version of LLVM compiled it."""
+        return f"satura_{self._hash(running())[:40]}"
+
+    def _hash(self, where: str) -> str:
+        return hashlib.sha256(f"{where}\n{self.text}".encode()).hexdigest()
 
 
 class Microkernel(KernelSource):
@@ -91,7 +94,13 @@ def microkernels_of(externals: Iterable[str]) -> tuple[Microkernel, ...]:
 @lru_cache(maxsize=1)
 def environment() -> str:
     """Versions and target: everything but the text that object code depends on."""
+    versions = f"numba {installed_version('numba')} llvmlite {installed_version('llvmlite')}"
+    return f"{versions} {running()}"
+
+
+@lru_cache(maxsize=1)
+def running() -> str:
+    """Code and target: what object code that is made already depends on where it runs."""
     backend = os.path.dirname(os.path.dirname(__file__))
     code = digest_of((path.removeprefix(backend), path) for path in sources_in(backend))
-    versions = f"numba {installed_version('numba')} llvmlite {installed_version('llvmlite')}"
-    return f"{versions} code {code} target {host_target().identity}"
+    return f"code {code} target {host_target().identity}"

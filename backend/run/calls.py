@@ -44,6 +44,8 @@ class Runnable:
     """What can be called. It may be called from several threads at once."""
 
     _part: Part
+    _elsewhere = "compiled.save(path), and satura.open(path)"
+    """What to do in order to have it in another process."""
 
     @cached_property
     def inputs(self) -> dict[str, TensorType]:
@@ -148,7 +150,7 @@ class Runnable:
         except REFUSALS as error:
             raise refused(error) from error
 
-    def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
+    def __call__(self, /, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
         """Call by position, by keyword, or mixed: the output's array, or a tuple of several.
 
         `out=` is that of `run`, unless an input has this name.
@@ -197,8 +199,8 @@ class Runnable:
         """Refuse to be pickled: kernels are machine code of this process."""
         kind = type(self).__name__
         raise CallError(
-            f"a {kind} cannot be pickled or copied: compiled.save(path), and satura.open(path) in"
-            f" the other process; threads can share one {kind}"
+            f"a satura.{kind} cannot be pickled or copied: {self._elsewhere} in the other process;"
+            f" threads can share one {kind}"
         )
 
     def _has_collected(self, arguments: Sequence[object]) -> bool:

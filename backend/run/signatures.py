@@ -18,7 +18,8 @@ _MOST_KNOWN = 1024
 def values_of(arguments: Mapping[str, Array], names: Set[str]) -> Values:
     """The values of the arguments that are named. Raises CallError where one is missing."""
     for name in sorted(names - arguments.keys()):
-        raise CallError(f"input {name!r}, which decides shapes, is missing")
+        among = f" among {sorted(arguments)}" if arguments else ""
+        raise CallError(f"input {name!r}, which decides shapes, is missing{among}")
     for name in names:
         refuse_copy_beyond_memory(name, arguments[name])
     chosen = ((name, arguments[name]) for name in sorted(names))

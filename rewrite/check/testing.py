@@ -62,7 +62,7 @@ from satura.rewrite.check.retyped import of_every_dtype
 from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.check.unstable import unstable_call
-from satura.rewrite.errors import CallError, ExpressionError, RuleError, brief
+from satura.rewrite.errors import CallError, ExpressionError, RuleError, advice, brief
 from satura.rewrite.language.dsl import Direction, Rule
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.prove import STEPS, Found, prove
@@ -348,7 +348,9 @@ def add_proof(rule: Rule, report: RuleReport, steps: int, shrink: bool = False) 
     if proof.status == "refuted":
         return report
     verdict: Verdict = "proved" if proof.is_proved else "tested"
-    return replace(report, verdict=verdict, proof=proof.reason, proved=proof.ranks)
+    more = f"; {advice('deep=True', '--deep')} takes {STEPS}"
+    told = proof.reason + more * (proof.is_late and steps < STEPS)
+    return replace(report, verdict=verdict, proof=told, proved=proof.ranks)
 
 
 def _failure_at(match: Found, exact: bool) -> Failure | None:

@@ -19,6 +19,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.explain.class_graph import Graph
 from satura.rewrite.explain.hidden import with_hidden
 from satura.rewrite.explain.matcher import Match, Trace, trace
+from satura.rewrite.explain.merged import Loaded
 from satura.rewrite.explain.naming import Names
 from satura.rewrite.language.rule import Direction, RuleSet
 from satura.rewrite.language.terms import Application, ScalarTerm, Tensor, Term
@@ -43,16 +44,48 @@ class Made:
 
 
 @dataclass(frozen=True)
+class Equal:
+    """What an operand was in the loaded program, and the rules that equate it with what it is now.
+
+    Where what they matched is gone, those rules are `perhaps` that fired and might have.
+    """
+
+    now: str
+    loaded: str
+    rules: tuple[str, ...]
+    perhaps: tuple[str, ...]
+
+    @property
+    def by(self) -> str:
+        """The rules, in words."""
+        if self.rules or not self.perhaps:
+            return " or ".join(self.rules) or "rules"
+        return f"rules, perhaps {' or '.join(self.perhaps)}"
+
+    def __str__(self) -> str:
+        return f"{self.loaded}\n    is {self.now} here, made equal by {self.by}"
+
+
+@dataclass(frozen=True)
 class Explanation:
-    """A node of a rewritten program, and the firings that led to it, earliest first."""
+    """A node of a rewritten program, and the firings that led to it, earliest first.
+
+    A node that no rule made may have `equal` operands in place of those of the loaded program.
+    """
 
     node: str
     steps: tuple[Made, ...]
+    equal: tuple[Equal, ...] = ()
 
     def as_json(self) -> dict[str, object]:
         return asdict(self)
 
     def __str__(self) -> str:
+        if self.equal:
+            shown = [f"  {each}" for each in self.equal]
+            return "\n".join(
+                [self.node, "  stands in the loaded program with other operands", *shown]
+            )
         if not self.steps:
             return f"{self.node}\n  stands in the program as it was loaded"
         return "\n".join([self.node, *map(str, self.steps)])
@@ -75,6 +108,7 @@ class Explainer:
         self.names = Names(program, self.saturation, names or {})
         self.directions = {d.label: d for rule in rules for d in rule.directions}
         self.homes = self.saturation.classes.homes
+        self.loaded = Loaded(program, self.saturation.program_classes)
         self.graph = Graph(self.saturation.classes)
         # One trace serves all nodes that a rule made.
         self.trace = cache(self._trace)
@@ -99,7 +133,27 @@ class Explainer:
         steps: dict[ENode, Made] = {}
         self._collect(ENode(node.op.name, operands, node.attributes), steps)
         ordered = sorted(steps.values(), key=lambda step: step.round)
-        return Explanation(f"%{index} = {node} : {node.type}", tuple(ordered))
+        others = () if steps else self.loaded.otherwise(rewritten, homes, index)
+        equal = tuple(self._equal(here, there, homes[here]) for here, there in others)
+        return Explanation(f"%{index} = {node} : {node.type}", tuple(ordered), equal)
+
+    def _equal(self, here: int, there: int, number: int | None) -> Equal:
+        """What is said of a class with node `here` of the rewritten program, and node `there` of
+        the loaded one: rules equate terms in it with operands of these."""
+        fired = {each.name for each in self.saturation.report.rules if each.matches}
+        perhaps = {
+            label: direction.right.name
+            for label, direction in self.directions.items()
+            if label in fired and isinstance(direction.right, Tensor)
+        }
+        known = [
+            label
+            for label, variable in perhaps.items()
+            for match in (self.matches(label).get(number, []) if number is not None else ())
+            if self.trace(label).bindings.class_of(variable, match) == number
+        ]
+        rules = tuple(dict.fromkeys(known))
+        return Equal(f"%{here}", self.names.of_node(there), rules, () if rules else (*perhaps,))
 
     def _collect(self, node: ENode, steps: dict[ENode, Made]) -> None:
         """Add the firing that made `node`, and those that made what it matched."""

@@ -33,6 +33,7 @@ from satura.rewrite.language.terms import (
 )
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.types.attributes import Attribute, HostCall, Parameter, UserAttribute
+from satura.rewrite.types.tensor_type import TensorType
 
 Sort = type
 SORTS: tuple[Sort, ...] = (
@@ -124,6 +125,7 @@ def mistake_line(error: Exception, function: Callable[..., object], line: int) -
     return inside[-1] if inside else line
 
 
+_OF_TYPES = (*TensorType.__dataclass_fields__, *vars(TensorType))
 _OPS = {
     "+": 'binary("add", x, y)', "-": 'binary("sub", x, y), unary("neg", x)',
     "*": 'binary("mul", x, y)', "/": 'binary("div", x, y)', "**": 'binary("pow", x, y)',
@@ -147,7 +149,12 @@ def reason_of(error: Exception, function: Callable[..., object]) -> str:
     called = re.match(r"(?:\w+\.)*(\w+)\(\)", str(error))
     target = _globals(function).get(called[1]) if called else None
     if isinstance(error, TypeError) and called and callable(target):
-        return f"{text}; it is {called[1]}({', '.join(inspect.signature(target).parameters)})"
+        parameters = inspect.signature(target).parameters.values()
+        named = ("*" * (each.kind is each.VAR_POSITIONAL) + each.name for each in parameters)
+        return f"{text}; it is {called[1]}({', '.join(named)})"
+    wanted = error.name if isinstance(error, AttributeError) else None
+    if isinstance(error, AttributeError) and isinstance(error.obj, Tensor) and wanted in _OF_TYPES:
+        return f"{text}; its type has it: {error.obj.name}.type.{wanted}"
     if "<recorded " in text:
         return (
             f"{text}; an attribute has no value while the rule is defined: compute this inside an"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from satura.rewrite.language.expressions import (
     is_of_expression,
 )
 from satura.rewrite.language.mistakes import suggestion
+from satura.rewrite.language.modules import imported_module
 from satura.rewrite.language.terms import Application, ScalarTerm, Term, subterms
 from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.attributes import Attribute, Refuse
@@ -318,7 +318,7 @@ class RuleSet:
     @staticmethod
     def of_module(name: str) -> RuleSet:
         """All rules that the module `name` (usually `__name__`) defines so far, in order."""
-        found = vars(sys.modules[name]).values()
+        found = vars(imported_module(name)).values()
         return RuleSet(*(value for value in found if isinstance(value, Rule | Family)))
 
     def for_ops(self, ops: Iterable[Op]) -> RuleSet:
@@ -336,6 +336,9 @@ class RuleSet:
         for family in (*self._families.values(), *added._families.values()):
             result._add(family, result._families)
         return result
+
+    def __radd__(self, other: Rule | Family) -> RuleSet:
+        return RuleSet(other) + self
 
     def without(self, *names: str) -> RuleSet:
         """The set without the rules and families of these names.

@@ -47,8 +47,9 @@ def opset_versions(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     newest = defs.onnx_opset_version()
     if "" in versions and not OLDEST_OPSET <= versions[""] <= newest:
         raise UnsupportedError(
-            f"opset {versions['']} is not supported: this version reads {OLDEST_OPSET} to {newest};"
-            " convert the model with onnx.version_converter or install another onnx"
+            f"opset {versions['']} is not supported: {OLDEST_OPSET} to {newest} are read, and older"
+            " ones where the onnx package converts them; convert the model with"
+            " onnx.version_converter or install another onnx"
         )
     return versions
 

@@ -22,6 +22,7 @@ from satura.rewrite.onnx.outline import outline
 from satura.rewrite.onnx.sparse import dense
 from satura.rewrite.onnx.tensors import element_count
 from satura.rewrite.onnx.types import dtype_of
+from satura.rewrite.program.arguments import as_path
 from satura.rewrite.system.files import ARTIFACT
 from satura.rewrite.types.remade import SMALLEST_REMADE
 from satura.rewrite.types.stored import Stored, StoredFile
@@ -86,7 +87,7 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart | StoredFile)
             f"a model is a path, its bytes, an onnx.ModelProto or a Program, not {kind}"
         )
     else:
-        path = model.path if isinstance(model, StoredFile) else Path(model)
+        path = model.path if isinstance(model, StoredFile) else as_path(model)
         name = repr(str(path))
         try:
             source = model if isinstance(model, StoredFile) else StoredFile(path)

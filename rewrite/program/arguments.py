@@ -14,10 +14,12 @@ from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.dims import Dim, SymbolicDim, symbols_of
 from satura.rewrite.types.sequence_type import ABSENT, SequenceType, member
 from satura.rewrite.types.shown import refused_kind
-from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_WIDE = 4  # bytes of a float that NumPy's users hold as such, not as bits
 
 
 def check_named(given: object, what: str) -> None:
@@ -139,7 +141,7 @@ def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) ->
         if array.dtype != expected.dtype.numpy or array.ndim != expected.rank:
             shown = refused_kind(array)
             if array.dtype.isnative and array.ndim == expected.rank:
-                shown += f": convert it by np.asarray(x, {expected.dtype.numpy.name!r})"
+                shown += f": {_how_to_convert(array, expected.dtype)}"
             raise CallError(f"input {name!r} must be {expected}, not {shown}")
         for axis, (dim, extent) in enumerate(zip(expected.shape, array.shape, strict=True)):
             if isinstance(dim, SymbolicDim) and dim.name is not None:
@@ -158,6 +160,16 @@ def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) ->
             meant = f"{dim}, which is {value} ({known_by})" if known_by else f"{dim}"
             raise CallError(f"input {name!r}: axis {axis} must be {meant}, not {extent}")
     return sizes
+
+
+def _how_to_convert(array: Array, wanted: DType) -> str:
+    """What to do with an array of another dtype: integers may be the bits of narrow floats."""
+    name = wanted.numpy.name
+    values = f"convert it by np.asarray(x, {name!r})"
+    is_as_wide = array.dtype.itemsize == wanted.numpy.itemsize < _WIDE
+    if wanted.is_float and is_as_wide and array.dtype.kind in "iu":
+        return f"{values} if it holds values, by x.view({name!r}) if it holds their bits"
+    return values
 
 
 def _unknown(name: str, types: Mapping[str, TensorType], missing: Sequence[str]) -> CallError:

@@ -24,7 +24,7 @@ class Proof:
     "proved": both sides read the same elements for all sizes at every rank in `ranks`; `reason`
     says what the proof covers. "refuted": `reason` and `found` show sizes for which the law fails.
     "open": neither is known; `reason` says why, and `ranks` are the ranks that are proved; both
-    sides may differ at the `suspects`.
+    sides may differ at the `suspects`. Where it `is_late`, more steps may decide it.
     """
 
     rule: str
@@ -33,6 +33,7 @@ class Proof:
     reason: str = ""
     found: Found | None = field(default=None, repr=False, compare=False)
     suspects: tuple[Found, ...] = field(default=(), repr=False, compare=False)
+    is_late: bool = field(default=False, repr=False, compare=False)
 
     @property
     def is_proved(self) -> bool:

@@ -53,7 +53,7 @@ def _search(rule: Rule, ranks: Sequence[int], steps: int) -> Proof:
             return Proof(rule.name, "open", so_far(), f"at rank {rank}: {reason}")
         except OutOfStepsError:
             late = f"undecided at rank {rank} within {steps} steps"
-            return Proof(rule.name, "open", so_far(), late)
+            return Proof(rule.name, "open", so_far(), late, is_late=True)
         except RefutedError as failure:
             if failure.found is not None:
                 text = f"at rank {rank}, {failure.found.text}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from satura.artifact.container import Container, natural, of
+from satura.artifact.own_ops import check_declared
 from satura.artifact.types import type_of
 from satura.rewrite.errors import ArtifactError, ProgramError
 from satura.rewrite.extract.schedule import Form, Schedule
@@ -29,8 +30,12 @@ def schedule_in(
     outputs: Mapping[str, TensorType],
 ) -> Schedule:  # fmt: skip
     """The schedule in section `number` of the file, checked: its types are inferred, and each of
-    its dispatches looked at. Raises ArtifactError where it is none, or has other inputs or outputs.
+    its dispatches looked at.
+
+    Raises ArtifactError where it is none, or has other inputs or outputs, and where it has ops of
+    users that are not declared so here.
     """
+    check_declared(file)
     try:
         header = file.header
         sources = {}

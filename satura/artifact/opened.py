@@ -12,12 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from satura.artifact.container import Container, of
+from satura.artifact.own_ops import changes
 from satura.artifact.ready import ReadyProgram, load, part_of, programs_in
-from satura.backend.jit.kernel import KernelError, environment
+from satura.backend.jit.kernel import KernelError, running
 from satura.backend.run.calls import Runnable
-from satura.rewrite.errors import ArtifactError, ProgramError, warn_caller
+from satura.rewrite.errors import ArtifactError, CallError, ProgramError, warn_caller
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from satura.artifact.elsewhere import SearchAgain
@@ -28,7 +30,11 @@ class Opened(Runnable):
     """A saved program, ready to run. It may be called from several threads at once."""
 
     def __init__(self, file: Container, is_trusted: bool, search: SearchAgain) -> None:
-        """Raise ArtifactError for a damaged file; warn where its machine code is not used."""
+        """Raise ArtifactError for a damaged file.
+
+        Warn where its machine code is not used, or computes an op of a user as that was before.
+        """
+        self._elsewhere = f"satura.open({str(file.path)!r})"
         try:
             programs = programs_in(file, lambda program: _compiled_again(program, search))
             for program in programs:
@@ -37,7 +43,9 @@ class Opened(Runnable):
             self._part = part_of(file, programs)
             reason = self._why_not(file, is_trusted)
             if reason is None:
-                load(file, programs)
+                _load(file, programs)
+                for change in changes(file):
+                    warn_caller(change)
             else:
                 warn_caller(f"{file.path} {reason}: its kernels are compiled again")
         except (ArtifactError, KernelError, ProgramError, ValueError, KeyError, TypeError) as error:
@@ -55,7 +63,7 @@ class Opened(Runnable):
         """Why the machine code in a file is not to be used; None where it is."""
         if not (is_trusted or file.is_private):
             return "may have been written by somebody else (trust=True says that it is safe)"
-        if of(str, file.header.get("environment")) != environment():
+        if of(str, file.header.get("environment")) != running():
             return "was made on another CPU or by another version of satura"
         return None
 
@@ -75,6 +83,17 @@ def _compiled_again(program: ReadyProgram, search: SearchAgain) -> CompiledSched
 
         found = elsewhere_in(program, program.declared, search)
     return compile_schedule(schedule, program.threads, elsewhere=found)
+
+
+def _load(file: Container, programs: Sequence[ReadyProgram]) -> None:
+    """Take the routines of a file. Raises CallError where LLVM loads some, and is not installed."""
+    try:
+        load(file, programs)
+    except ImportError as error:
+        raise CallError(
+            f"{file.path} has kernels that '{error.name}' loads, which cannot be imported: install"
+            " it"
+        ) from None
 
 
 def open_artifact(path: str | Path, is_trusted: bool, search: SearchAgain) -> Opened:

@@ -124,6 +124,11 @@ class ReadyProgram(Program):
                 report.uses += 1
                 ready = _instances(routine, routine.launches, self.workspaces)
                 return Planned(ready.run, ready.bind, routine.table_bytes, report)
+        if self.row.get("elsewhere", "kept") is None and given.keys() != self.symbols:
+            raise CallError(
+                f"{self.file.path} has no kernels for the sizes {given}, and no model to make them"
+                f" of: save it with the model, or with sizes=[{given}]"
+            )
         try:
             return self._compiled.plans.planned(sizes)
         except ImportError as error:

@@ -11,9 +11,10 @@ from pathlib import Path
 
 from satura.artifact.classes import class_row
 from satura.artifact.container import Writer, is_artifact
+from satura.artifact.own_ops import formulas_in
 from satura.artifact.sums import SUMS
 from satura.artifact.types import type_row
-from satura.backend.jit.kernel import KernelSource, environment
+from satura.backend.jit.kernel import KernelSource, running
 from satura.backend.jit.machine_code import kernel_address, objects_of
 from satura.backend.plan.plan import Plan
 from satura.backend.plan.plans import Plans, plan_of
@@ -55,6 +56,7 @@ def save(path: Path, part: Part, with_model: bool) -> None:
         row["elsewhere"] = _elsewhere(writer, program, large) if with_model else None
         text = _text(program.source, large)
         row["schedule"] = writer.add(text.encode(errors="surrogatepass"))
+    header["ops"] = formulas_in(program.source for program in programs)
     header["sources"] = [
         [label, type_row(constant.type), writer.add_constant(constant)]
         for label, constant in large.items()
@@ -112,7 +114,7 @@ def ready_half(
         "threads": part.threads,
         "inputs": _types(part.inputs),
         "deciding": list(part.deciding),
-        "environment": environment(),
+        "environment": running(),
         "kernels": [
             [each.symbol, each.externals, each.entry, writer.add(each.code)] for each in objects
         ],

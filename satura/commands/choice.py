@@ -7,6 +7,7 @@ from pathlib import Path
 from satura.commands.models import file_or_light, node_number
 from satura.commands.rule_files import with_files
 from satura.commands.terminal import counted, print_json, print_line, progress
+from satura.commands.values import with_values
 from satura.pipeline.stages import best_choice, saturate
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.assemble import Assembly
@@ -22,12 +23,14 @@ _TERMS = 3  # that are told of each loser
 _NAMED = 20  # dispatches, where one has to be named
 
 
-def choice(node: str, model: str, files: list[Path], rules: str, json: bool) -> None:
+def choice(
+    node: str, model: str, values: list[str], files: list[Path], rules: str, json: bool
+) -> None:
     """Explain why the dispatch of `node` was chosen, and what else could have been."""
     number, everything = node_number(node), with_files(rules, files)
     with progress(f"asking what else computes %{number}") as phase:
         phase("load", 0.0)
-        program = load(file_or_light(model))
+        program = load(with_values(file_or_light(model), values))
         phase("saturate", 0.0)
         saturation = saturate(program, everything)
         phase("extract", 0.0)

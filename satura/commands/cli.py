@@ -181,14 +181,14 @@ def run(
             "--value": value,
             "--dim": dim,
             "--threads": threads,
-            "--with": files,
             "--limits": limits,
         }
         changed = {
             "--precision": precision != "fp32", "--cost": cost != "default",
             "--executables": executables != "cost",
         }  # fmt: skip
-        run_opened(source, given, output, trust, {**of_models, **changed}, verify, json)
+        late = {**of_models, **changed}
+        run_opened(source, given, output, trust, files or [], late, verify, json)
         return
     from satura.commands.compiling import compiling
 
@@ -289,6 +289,7 @@ def experiment(
     limits: EachLimits = None,
     threads: ThreadsOfCosts = None,
     dim: Dims = None,
+    value: Values = None,
     jobs: Annotated[int, typer.Option(min=1, help="E-graphs made at a time.")] = 1,
     cluster: Annotated[
         str, typer.Option(metavar="ADDRESS", help="A Dask scheduler, whose workers make them.")
@@ -310,7 +311,8 @@ def experiment(
     from satura.commands.experiment import experiment as run_experiment
 
     tried = rules or ["default"], extractor or ["search"], cost or ["reference"], limits or []
-    run_experiment(models, *tried, jobs, cluster, csv, plot, json, dim or [], threads)
+    sizes = dim or []
+    run_experiment(models, *tried, jobs, cluster, csv, plot, json, sizes, threads, value or [])
 
 
 @app.command()

@@ -8,11 +8,14 @@ from dataclasses import asdict
 from math import isfinite
 from pathlib import Path
 
+from onnx import ModelProto
+
 from satura.backend.target import threads_for
 from satura.commands.compiling import parse_limits
 from satura.commands.models import by_stem, file_or_light
 from satura.commands.outputs import check_output
 from satura.commands.terminal import counted, measured, print_json, print_table, progress
+from satura.commands.values import of_several
 from satura.experiments import Trial, plot_trials, read_trials, trials
 from satura.experiments.plot import check_plot
 from satura.experiments.sweep import with_best_bounds
@@ -46,17 +49,18 @@ def experiment(
     json: bool,
     dims: Sequence[str] = (),
     threads: int | None = None,
+    values: Sequence[str] = (),
 ) -> None:
     """Run all trials but those that `csv` has; print them, write them to `csv`, and plot them.
 
     Where there are `dims`, the name of a cost model has its typical sizes; and where `threads` are
-    given, their number, but that of "reference", which is for one.
+    given, their number, but that of "reference", which is for one. `values` are of inputs.
     """
     for path in filter(None, (csv, plot)):
         check_output(path)
     if plot is not None:
         check_plot(plot)
-    models = by_stem(names, model)
+    models = by_stem(names, lambda name: _with_values(names, model(name), values))
     sizes = typical(models.values(), parse_dims(dims))
     count = threads_for(threads)
     asked = {} if threads is None else {"threads": count}
@@ -83,6 +87,12 @@ def experiment(
         plot_trials(plot, found)
 
 
+def _with_values(
+    names: Sequence[str], given: Path | ModelProto | ChoiceGraph, values: Sequence[str]
+) -> Model | ChoiceGraph:
+    return given if isinstance(given, ChoiceGraph) else of_several(names, given, values)
+
+
 @contextmanager
 def _client(address: str) -> Iterator[Client | None]:
     """The client of a Dask scheduler, for a while. Raises CallError where none answers there."""
@@ -101,7 +111,7 @@ def _client(address: str) -> Iterator[Client | None]:
         yield client
 
 
-def model(name: str) -> Model | ChoiceGraph:
+def model(name: str) -> Path | ModelProto | ChoiceGraph:
     """A model, or the choice graph of an e-graph that stands as JSON in a file."""
     if Path(name).suffix == ".json":
         if not Path(name).is_file():

@@ -33,4 +33,6 @@ def explain(model: str, values: list[str], nodes: list[str], rules: str, json: b
 def _summary(explanation: Explanation) -> str:
     """One line: the node, and the rules that led to it."""
     steps = ", ".join(f"{step.rule} (round {step.round})" for step in explanation.steps)
-    return f"{explanation.node}  # {steps}" if steps else explanation.node
+    equal = ", ".join(dict.fromkeys(each.by for each in explanation.equal))
+    told = steps or (equal and f"made equal by {equal}")
+    return f"{explanation.node}  # {told}" if told else explanation.node

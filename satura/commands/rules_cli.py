@@ -78,7 +78,7 @@ def why(
     if choice is not None and len(asked) == 1:
         from satura.commands.choice import choice as explain_choice
 
-        explain_choice(choice, asked[0], with_ or [], rules, json)
+        explain_choice(choice, asked[0], value or [], with_ or [], rules, json)
         return
     if choice is not None or len(asked) != 2:
         raise typer.BadParameter("give a RULE and a MODEL, or --choice NODE and a MODEL")
@@ -135,6 +135,7 @@ def rules(
             help="What each law gains on this model, by leaving it out (minutes); repeatable.",
         ),
     ] = None,
+    value: Values = None,
     subsets: Annotated[
         int,
         typer.Option(
@@ -153,14 +154,14 @@ def rules(
 ) -> None:
     """List the rules of a set: law, whether it holds bit for bit, whether it is proved, and where
     it is defined."""
-    if not worth and (subsets or csv):
-        raise typer.BadParameter("--subsets and --csv need --worth MODEL")
+    if not worth and (subsets or csv or value):
+        raise typer.BadParameter("--subsets, --csv and --value need --worth MODEL")
     if markdown and (json or grep or worth or rules != "default"):
         raise typer.BadParameter("--markdown is the text of a page: nothing else goes with it")
     if worth:
         from satura.commands.worth import print_worths
 
-        is_monotone = print_worths(worth, rules, subsets, seed, csv, json)
+        is_monotone = print_worths(worth, value or [], rules, subsets, seed, csv, json)
         raise typer.Exit(0 if is_monotone or not subsets else 1)
     if markdown:
         from satura.commands.pages import rules_page

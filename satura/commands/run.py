@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,16 +71,20 @@ def run(
 
 
 def run_opened(
-    file: Path, given: Given, output: Path | None, is_trusted: bool,
+    file: Path, given: Given, output: Path | None, is_trusted: bool, files: Sequence[Path],
     compiling: Mapping[str, object], verify: bool, json: bool,
 ) -> None:  # fmt: skip
-    """Run a saved program; options that are `compiling` come too late for it, but for --threads
-    where it says as many as there are."""
+    """Run a saved program, for which `files` declare ops; options that are `compiling` come too
+    late for it, but for --threads where it says as many as there are."""
     threads = compiling["--threads"]
     late = [option for option, value in compiling.items() if value and option != "--threads"]
     if late:
         raise CallError(f"{late[0]} is for models, and {file} is compiled already")
     arguments = _arguments(given, _given_arrays(given))
+    if files:
+        from satura.commands.rule_files import with_files
+
+        with_files("none", files)
     opened = satura.open(file, is_trusted, verify)
     if threads not in (None, opened.threads):
         raise CallError(

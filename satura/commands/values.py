@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +35,13 @@ def with_values(
         given = {name: text for name, text in given.items() if name in types}
     values = {name: _value(name, text, types) for name, text in given.items()}
     return with_constants(apart, values).whole()
+
+
+def of_several(
+    names: Sequence[str], model: Path | ModelProto, texts: Iterable[str]
+) -> Path | ModelProto:
+    """One of the models of these names with the values of its inputs among `texts`."""
+    return with_values(model, texts, others=len(names) > 1)
 
 
 def _texts_by_name(texts: Iterable[str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from random import Random
 from satura.commands.models import by_stem, file_or_light
 from satura.commands.outputs import check_output
 from satura.commands.terminal import print_json, print_table, progress
+from satura.commands.values import of_several
 from satura.experiments.content import content_of, model_digest
 from satura.experiments.table import others, read_rows, update_rows
 from satura.pipeline.models import Model, load
@@ -133,16 +134,18 @@ def _worth(
 
 
 def print_worths(
-    names: Sequence[str], rules: str, subsets: int, seed: int, csv: Path | None, json: bool
-) -> bool:
+    names: Sequence[str], values: Sequence[str], rules: str, subsets: int, seed: int,
+    csv: Path | None, json: bool,
+) -> bool:  # fmt: skip
     """Print the worth of every law of the set `rules` on these models, and of parts of the set, the
-    largest gain first; whether no model costs more with all laws than with fewer.
+    largest gain first; whether no model costs more with all laws than with fewer. `values` are of
+    inputs.
 
     What stands in `csv` is not done again.
     """
     if csv is not None:
         check_output(csv)
-    models = by_stem(names, file_or_light)
+    models = by_stem(names, lambda name: of_several(names, file_or_light(name), values))
     done = read_rows(csv, Worth) if csv is not None and csv.is_file() else []
     found: list[Worth] = []
     with progress("leaving out one law after the other", is_long=True) as phase:

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from onnx import ModelProto
 
+from satura.experiments.own_code import digest_of_code
 from satura.pipeline.models import Model
 from satura.pipeline.rule_sets import Rules
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError, ModelError, brief
-from satura.rewrite.extract.choice_graph import ChoiceGraph
+from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor
 from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.extract import EXTRACTORS
 from satura.rewrite.onnx.files import ModelApart, weight_files
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.stored import Stored, StoredFile
@@ -21,6 +23,7 @@ from satura.rewrite.types.stored import Stored, StoredFile
 _KINDS = (
     str, Path, bytes, bytearray, memoryview, ModelProto, ModelApart, Program, ChoiceGraph,
 )  # fmt: skip
+_AND = "+"  # between digests of an e-graph and of an extractor
 _LENGTH = 16  # hexadecimal digits, as many as a reader compares
 
 
@@ -48,13 +51,31 @@ def model_digest(model: Model | ChoiceGraph) -> str:
 
 
 def content_of(model: str, rules: Rules, cost: CostModel, limits: Limits) -> str:
-    """A digest of a model's digest and of what it is tried with; "" where the model has none."""
+    """A digest of a model's digest and of what it is tried with; "" where the model has none.
+
+    An own cost model counts with its code.
+    """
     if not model:
         return ""
     named = rules if isinstance(rules, str) else rules.digest
     kind, own = type(cost), {k: v for k, v in vars(cost).items() if k not in vars(CostModel())}
-    parts = model, named, kind.__module__, kind.__qualname__, cost.identity, own, limits
+    name = kind.__module__, kind.__qualname__
+    parts = model, named, *name, cost.identity, digest_of_code([own, kind]), limits
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:_LENGTH]
+
+
+def with_extractor(content: str, name: str, extractor: Extractor) -> str:
+    """The content of a trial on an e-graph of some content; "" where that is not known.
+
+    Behind it stands a digest of the extractor's code, unless it is satura's own of this name.
+    """
+    is_own = EXTRACTORS.get(name) is extractor
+    return content if is_own or not content else f"{content}{_AND}{digest_of_code(extractor)}"
+
+
+def of_graph(content: str) -> str:
+    """The content of the e-graph of a trial of some content."""
+    return content.partition(_AND)[0]
 
 
 def _parts(model: Model | ChoiceGraph) -> Iterator[bytes | memoryview]:

@@ -13,7 +13,13 @@ from typing import TypeAlias, TypeVar
 from satura.backend.cores import usable_of
 from satura.backend.target import threads_for
 from satura.experiments.answers import answers
-from satura.experiments.content import check_kind, content_of, model_digest
+from satura.experiments.content import (
+    check_kind,
+    content_of,
+    model_digest,
+    of_graph,
+    with_extractor,
+)
 from satura.experiments.parallel import RulesOfFiles, beside, in_turn, pack_rules, unpack_rules
 from satura.experiments.typical import typical
 from satura.pipeline.distributed import Client, each_on_workers
@@ -45,7 +51,8 @@ class Trial:
     the cost of the schedule: it has the copies, too, that this turned out to need, and not what is
     computed of constants, so that it may lie below `cost` and `bound`. Processor seconds are those
     of saturation, of the candidates and of the extractor. `content` is a digest of all that the
-    names stand for, but the extractor: trials with another one are of a model that has changed.
+    names stand for, with the code of functions and classes of one's own: trials with another one
+    are of something that has changed.
     """
 
     model: str
@@ -89,7 +96,7 @@ class Trial:
     @property
     def graph(self) -> object:
         """Identifies its e-graph."""
-        return self.key[:-1], self.content, self.enodes, self.candidates
+        return self.key[:-1], of_graph(self.content), self.enodes, self.candidates
 
     @property
     def is_of_graph(self) -> bool:
@@ -106,7 +113,7 @@ class _Cell:
     """One e-graph to be, or a choice graph, and the extractors that are tried on it."""
 
     names: tuple[str, str, str, str]
-    content: str
+    contents: Mapping[str, str]  # by extractor
     model: Model | ChoiceGraph
     rules: Rules | RulesOfFiles
     cost: CostModel
@@ -116,8 +123,10 @@ class _Cell:
     def among(self, done: Mapping[Key, Trial]) -> list[Trial] | None:
         """Its trials, if all are done and were made on the same content as now; else None."""
         found = [done.get((*self.names, extractor)) for extractor in self.extractors]
-        same = [each for each in found if each is not None and each.content == self.content]
-        return same if self.content and len(same) == len(found) else None
+        contents = self.contents.values()
+        pairs = zip(found, contents, strict=True)
+        same = [each for each, now in pairs if each is not None and now and each.content == now]
+        return same if len(same) == len(found) else None
 
     @property
     def name(self) -> str:
@@ -125,10 +134,9 @@ class _Cell:
         named = zip(("model", "rules", "cost model", "limits"), self.names, strict=True)
         return ", ".join(f"{what} {name!r}" for what, name in named if name != GIVEN)
 
-    @property
-    def about(self) -> tuple[str, str, str, str, str]:
-        """The texts that the trials of all its extractors share."""
-        return self.names[0], self.content, *self.names[1:]
+    def about(self, extractor: str) -> tuple[str, str, str, str, str, str]:
+        """The texts of the trial of an extractor."""
+        return self.names[0], self.contents[extractor], *self.names[1:], extractor
 
     def run(self) -> list[Trial]:
         """Make the e-graph, and try all extractors on it. What is raised there names the cell."""
@@ -172,7 +180,8 @@ def trials(
     which there are no more than CPUs; or with a `client` (a `distributed.Client`) as many as its
     Dask cluster has threads. There, models and rules that are in files must be so on each worker,
     under the same path. An e-graph whose trials are all among those `done`, with the same
-    `content`, is not made again: these are given back.
+    `content`, is not made again: these are given back. It counts code of your own, and what that
+    uses but for what is installed; files that it reads do not count.
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
     scipy) or any extractor on it have proved. Raises CallError for an unknown name, for what is not
@@ -183,7 +192,7 @@ def trials(
     named = _by_name("costs", costs)
     priced = {name: cost_model(each, threads_for(threads)) for name, each in named.items()}
     cells = _cells(models, rules, extractors, priced, limits or {"default": Limits()}, dims or {})
-    known = {trial.key: trial for trial in done}
+    known = _by_key(done)
     given = [cell.among(known) for cell in cells]
     missing = [cell for cell, found in zip(cells, given, strict=True) if found is None]
     if client is not None:
@@ -236,6 +245,10 @@ def _cells(
     for limit, each in limits.items():
         if not isinstance(each, Limits):
             raise CallError(f"limits {limit!r} are satura.Limits(...), not {brief(each)}")
+
+    def by_extractor(content: str) -> dict[str, str]:
+        return {name: with_extractor(content, name, each) for name, each in chosen.items()}
+
     found = []
     for name, model in models.items():
         check_kind(name, model)
@@ -244,13 +257,13 @@ def _cells(
         digest = model_digest(model)
         if isinstance(model, ChoiceGraph):
             names, plain = (name, GIVEN, GIVEN, GIVEN), CostModel()
-            content = content_of(digest, GIVEN, plain, Limits())
-            found.append(_Cell(names, content, model, "none", plain, Limits(), chosen))
+            contents = by_extractor(content_of(digest, GIVEN, plain, Limits()))
+            found.append(_Cell(names, contents, model, "none", plain, Limits(), chosen))
             continue
         for rule, cost, limit in product(named, priced, limits):
             given = named[rule], priced[cost], limits[limit]
-            content = content_of(digest, *given)
-            found.append(_Cell((name, rule, cost, limit), content, model, *given, chosen))
+            contents = by_extractor(content_of(digest, *given))
+            found.append(_Cell((name, rule, cost, limit), contents, model, *given, chosen))
     return found
 
 
@@ -262,13 +275,36 @@ def _check_computable(graph: ChoiceGraph, name: str) -> None:
         raise ProgramError(f"the choice graph {name!r}: {error}") from None
 
 
+def _by_key(done: Collection[Trial]) -> dict[Key, Trial]:
+    """Trials that are done, by their keys. Raises CallError for what is not trials."""
+    if isinstance(done, str | Path):
+        raise CallError(f"done is trials, not {brief(done)}: give done=read_trials(path)")
+    if not isinstance(done, Iterable):
+        raise CallError(f"done is trials, not {brief(done)}")
+    for each in done:
+        if not isinstance(each, Trial):
+            raise CallError(f"done is trials, as read_trials(path) gives, not of {brief(each)}")
+    return {trial.key: trial for trial in done}
+
+
 def _by_name(what: str, given: Sequence[str] | Mapping[str, Given]) -> Mapping[str, Given | str]:
-    """What is given by names, and names by themselves. Raises CallError for a single text."""
+    """What is given by names, and names by themselves.
+
+    Raises CallError for a single text, and for what is listed without a name.
+    """
     if isinstance(given, Mapping):
         return given
+    kinds = f"{what} are a list of names or a dict by name, not"
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise CallError(f"{what} are a list of names or a dict by name, not {brief(given)}")
-    return {name: name for name in given}
+        raise CallError(f"{kinds} {brief(given)}")
+    names = list(given)
+    for each in names:
+        if not isinstance(each, str):
+            raise CallError(
+                f"{kinds} a {type(given).__name__} with {brief(each)}: give it a name, as in"
+                f" {what}={{'mine': ...}}"
+            )
+    return {name: name for name in names}
 
 
 def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
@@ -283,7 +319,7 @@ def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
         made = schedule(found, each.result)
         counts = statistics(made)
         yield Trial(
-            *cell.about, each.extractor, classes.node_count, len(found.found), cost, bound,
+            *cell.about(each.extractor), classes.node_count, len(found.found), cost, bound,
             _gap(cost, bound), made.seconds, counts["dispatch-count"], counts["copy-count"],
             saturated - started, listed - saturated, each.seconds,
         )  # fmt: skip
@@ -294,7 +330,7 @@ def _on_graph(cell: _Cell, graph: ChoiceGraph) -> Iterator[Trial]:
     for each in answers(cell.extractors, graph):
         cost, bound = each.result.cost, each.result.bound
         yield Trial(
-            *cell.about, each.extractor, count, count, cost, bound, _gap(cost, bound),
+            *cell.about(each.extractor), count, count, cost, bound, _gap(cost, bound),
             cost, len(each.result.choice), 0, 0.0, 0.0, each.seconds,
         )  # fmt: skip
 

@@ -94,7 +94,9 @@ def open(path: str | Path, trust: bool = False, verify: bool = False) -> Opened:
 
     Machine code in the file is used only where nobody but this user can have written it, or where
     `trust` says that it is safe, and on a CPU like that on which it was saved; elsewhere the
-    program is compiled again, with a warning. Replace the file, and do not write to it, as long as
+    program is compiled again, with a warning. It computes ops of your own by the formulas that they
+    had when it was saved, and warns where these are others now; for sizes that are not in its file
+    they must be declared, as they were. Replace the file, and do not write to it, as long as
     its program is in use: a mapped file that is cut ends the process. `verify` compares what it
     computes with the interpreter, and raises VerificationError where it differs. Raises
     ArtifactError for a file that is damaged, of another version, or not a saved program, FileError

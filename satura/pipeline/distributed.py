@@ -19,7 +19,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from satura.rewrite.errors import CallError, SaturaError, file_errors
+from satura.rewrite.errors import CallError, SaturaError, brief, file_errors
 from satura.rewrite.program.arguments import as_path, check_flags
 from satura.rewrite.system.files import open_regular
 
@@ -109,8 +109,12 @@ def each_on_workers(
 ) -> Iterator[Made]:
     """What `work` makes of each of `items`, in their order; items are taken as workers become free.
 
-    Raises what it raises, and SaturaError where a worker ends before its work does.
+    Raises what it raises, CallError for what is no client, and SaturaError where a worker ends
+    before its work does.
     """
+    if not all(hasattr(client, each) for each in ("nthreads", "scatter", "submit")):
+        address = brief(client) if isinstance(client, str) else ""
+        raise CallError(f"client is an object, distributed.Client({address}), not {brief(client)}")
     running: deque[Future] = deque()
     try:
         for item in items:
