@@ -50,6 +50,8 @@ DIFFERENCES = {
     " float.",
     "Slice": "a backward slice that ends at 2^31 - 1 is empty. ONNX: `INT_MIN` means the end of a"
     " backward slice.",
+    "Reshape": "in a saved model a computed shape with several 0s, without -1, has them all; ONNX"
+    " copies the input's extents in their place, which may not all be 0.",
     "Resize": "`align_corners` and `tf_crop_and_resize` follow the onnx package's reference. So"
     " does nearest, whatever the coordinates: by a scale that no float is, as 1.3 or a third,"
     " places on an element, or in the middle of two (`half_pixel`), are rounded to the other side"
