@@ -59,6 +59,8 @@ DIFFERENCES = {
     "Gather, GatherElements, GatherND": "an index outside is an error where a result has an element"
     " that it chooses. What no result depends on is not computed: what a Slice behind it leaves"
     " out, or all where only their Shape is read.",
+    "ReduceSum, ReduceMean, CumSum": "of -0.0 alone it is 0.0, not -0.0: sums start from 0.0, but"
+    " for a CumSum along an axis of extent 1.",
     "DynamicQuantizeLinear": "of zeros alone `y_scale` is 0.0, as the function in ONNX's definition"
     " computes it, and not 1.0.",
     "ConvTranspose": "under `auto_pad` SAME the result is the input's extent times the stride, also"
