@@ -35,6 +35,8 @@ PARTLY = {
     " stay, with the nodes that read what has no rank. Where ONNX's shape"
     " inference finds no rank, branches need declared shapes, and so do bodies of which Python"
     " takes the steps only where there are many.",
+    "Scan": "of opset 8 is a program, which newer opsets have no node for: `satura.optimize` takes"
+    " it where its batch and its steps are numbers.",
     "RoiAlign": "with a `sampling_ratio` of 0, ONNX's default, and of maxima, it runs on the host.",
     "NonMaxSuppression": "it is a kernel of its own, which Python calls between two programs.",
     "ScatterElements": "of bool with a `reduction` it runs on the host.",
