@@ -13,6 +13,7 @@ import satura
 from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.onnx.types import ELEMENT_CODES
+from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.tensor_type import DType
 from tests.onnx_models import (
@@ -204,6 +205,32 @@ def test_the_nearest_element_is_that_of_the_reference(coordinates: str, rounding
     np.testing.assert_array_equal(satura.interpret(model, {"x": x})["y"], expected)
     if coordinates != "asymmetric":
         assert not np.array_equal(run(model, {"x": x})[0], expected)
+
+
+@pytest.mark.parametrize("extent", [4, "n"])
+@pytest.mark.parametrize("part", [(0.1, 0.8), (0.3, 0.9)])
+def test_the_nearest_element_of_a_part_is_that_of_the_reference(
+    part: tuple[float, float], extent: int | str
+) -> None:
+    """Of a part that floats begin and end, places are on a border as f32 has them."""
+    proto = node(
+        "Resize", "x roi - s", mode="nearest", coordinate_transformation_mode="tf_crop_and_resize"
+    )
+    model = make_model([proto], {"x": (extent,)}, {"roi": floats([*part]), "s": [8]}, 18)
+    for size in (4,) if extent == 4 else (2, 4, 5):
+        x = np.arange(size, dtype=np.float32)
+        (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+        np.testing.assert_array_equal(satura.interpret(model, {"x": x})["y"], expected)
+        np.testing.assert_array_equal(run(model, {"x": x})[0], expected)
+
+
+@pytest.mark.parametrize("exclusive", [0, 1])
+def test_a_sum_of_one_element_is_this(exclusive: int) -> None:
+    model = make_model([node("CumSum", "x a", exclusive=exclusive)], {"x": (2, 1)}, {"a": 1}, 14)
+    x = floats([-0.0, 2]).reshape(2, 1)
+    (expected,) = run(model, {"x": x})
+    for found in (satura.interpret(model, {"x": x})["y"], *run(to_model(load(model)), {"x": x})):
+        assert found.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32], ids=lambda x: x.__name__)

@@ -1,4 +1,4 @@
-"""Scans and loops of open length are saved as they are, also where no body declares a shape."""
+"""Saved models keep nodes that open sizes keep from being programs, and steps without shapes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from onnx import ModelProto, parser
 
 import satura
 from satura.rewrite.onnx.write.save import to_model
+from tests.onnx_models import random_input
 from tests.onnxruntime_reference import assert_close, run
 
 _BEST_PATH = """
@@ -92,3 +93,34 @@ def test_a_loop_whose_body_declares_no_shapes_stays() -> None:
             assert_close(found, wanted, 2e-6)
         for found, wanted in zip(compiled.run(arguments).values(), expected, strict=True):
             assert_close(found, wanted, 1e-5)
+
+
+def test_a_convolution_of_open_channels_stays() -> None:
+    model = parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 16]>
+        g (float[n, c, h, w] x, float[o, c, 3, 3] k) => (float[n, o, a, b] y) {
+            t = Relu (x)
+            u = Conv <pads = [1, 1, 1, 1]> (t, k)
+            y = Neg (u)
+        }
+    """)
+    saved = to_model(satura.optimize(model))
+    assert [node.op_type for node in saved.graph.node] == ["Relu", "Conv", "Neg"]
+    for c, o in ((1, 3), (2, 1)):
+        arguments = {"x": random_input(2, c, 4, 5), "k": random_input(o, c, 3, 3)}
+        assert_close(run(saved, arguments)[0], run(model, arguments)[0], 2e-6)
+
+
+def test_an_attention_of_open_heads_with_a_past_stays() -> None:
+    model = parser.parse_model("""
+        <ir_version: 11, opset_import: ["": 23]>
+        g (float[b, h, s, 4] q, float[b, h, t, 4] k, float[b, h, t, 4] v,
+           float[b, h, p, 4] past_k, float[b, h, p, 4] past_v) => (y, new_k, new_v)
+        { y, new_k, new_v = Attention (q, k, v, , past_k, past_v) }
+    """)
+    saved = to_model(satura.optimize(model))
+    assert [node.op_type for node in saved.graph.node] == ["Attention"]
+    now, past = random_input(1, 2, 3, 4), random_input(1, 2, 5, 4)
+    arguments = {"q": now, "k": now, "v": -now, "past_k": past, "past_v": past}
+    for found, expected in zip(run(saved, arguments), run(model, arguments), strict=True):
+        assert_close(found, expected, 2e-6)

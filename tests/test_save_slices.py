@@ -10,6 +10,7 @@ from onnx import ModelProto, parser
 
 import satura
 from satura.rewrite.onnx.write.save import to_model
+from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array
 from tests.onnxruntime_reference import session
 from tests.tiers import deep_but
@@ -116,3 +117,21 @@ def _are_alike(model: ModelProto, values: Sequence[Array]) -> None:
             original.run(None, {"x": x}), saved.run(None, {"x": x}), strict=True
         ):
             np.testing.assert_allclose(found, wanted, 1e-6, err_msg=str(x.shape))
+
+
+def test_a_reshape_that_copies_an_extent_at_some_sizes_stays() -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[4, n, m] x) => (float[a, b] z)'
+        " <int64[1] rest = {-1}> { last = Shape <start = 2> (x)"
+        " s = Concat <axis = 0> (rest, last) y = Reshape (x, s) z = Neg (y) }"
+    )
+    _are_alike(model, [np.ones((4, n, m), np.float32) for n, m in ((3, 0), (0, 3), (2, 2))])
+
+
+def test_a_reshape_that_copies_but_zeros_does_not_stay() -> None:
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[4, m, n] x) => (float[a, b, c] z)'
+        " <int64[1] rest = {-1}, int64[1] two = {2}> { second = Shape <start = 1, end = 2> (x)"
+        " s = Concat <axis = 0> (rest, second, two) y = Reshape (x, s) z = Neg (y) }"
+    )
+    assert isinstance(satura.optimize(model), Program)

@@ -266,7 +266,9 @@ class Importer:
                     raise outside from None
                 may_stay = False
 
-    def _without_program(self, node: Context, error: UnknownValue, depth: int) -> UnsupportedError:
+    def _without_program(
+        self, node: Context, error: UnsupportedError, depth: int
+    ) -> UnsupportedError:
         """The error of a node, or what says that it can stay in a model that is saved."""
         if not self.build.for_all_sizes:
             return error
@@ -326,6 +328,8 @@ class Importer:
         except UnsupportedError as error:
             if isinstance(error, OpenExtents):
                 raise OpenExtents(str(refused or error), error.outputs) from None
+            if isinstance(refused, OpenExtents):
+                raise self._without_program(context, refused, depth) from None
             raise (refused or error) from None
         if host_call is not None:
             self.host_calls[host_call] = str(refused or f"{label(context.proto)} has no lowering")

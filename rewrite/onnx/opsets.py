@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Protocol, cast
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, defs, helper
+from onnx import AttributeProto, FunctionProto, NodeProto, defs, helper
 
 from satura.rewrite.onnx.order import inner_graphs
 from satura.rewrite.types.constant import Constant
@@ -18,6 +18,8 @@ _CHANGED = {"GroupNormalization", "RoiAlign", "Upsample"}
 _NEW_TEXTS = {("GridSample", b"bilinear"): b"linear", ("GridSample", b"bicubic"): b"cubic"}
 """What texts of attributes are called since some opset, by op; the loader knows both."""
 _COUNT = "num_outputs"
+_ROUNDED = {f"tensor({each})" for each in ("float16", "bfloat16")}
+"""Element types of which nodes round once."""
 _EARLY = {"LayerNormalization": 17, "ThresholdedRelu": 10}
 """Ops that onnxruntime has in older opsets, too, where its tools write them."""
 
@@ -76,6 +78,23 @@ def has_steps(op_type: str, opset: int) -> bool:
     return any((schema.function_opset_versions, schema.context_dependent_function_opset_versions))
 
 
+@lru_cache(maxsize=4096)
+def is_replaced(op_type: str, opset: int) -> bool:
+    """Whether a runtime may put others in place of an op: its definition has them, and they are in
+    this opset what they are in that which it was written for."""
+    schema = cast(Bodies, defs.get_schema(op_type, opset, ""))
+    written = max((x for x in schema.function_opset_versions if x <= opset), default=None)
+    if written is None:
+        return False
+    body = FunctionProto.FromString(schema.get_function_with_opset_version(written))
+    return all(_since(each.op_type, written) == _since(each.op_type, opset) for each in body.node)
+
+
+def _since(op_type: str, opset: int) -> int:
+    """The opset in which an op of ONNX's own came to be what it is in this one."""
+    return defs.get_schema(op_type, opset, "").since_version
+
+
 def is_standard(domain: str) -> bool:
     """Whether a domain is that of ONNX's own ops, by the one name that it has in models here."""
     return not domain
@@ -122,12 +141,19 @@ def _named(node: NodeProto, opset: int, is_result: bool) -> Named:
 
 def is_one_of(node: NodeProto, old: int, new: int, types: Callable[[str], Set[str]]) -> bool:
     """Whether a node of the newer opset is one of the older: no input, attribute, text or element
-    type of its tensors, which `types` has by their names, came in between."""
+    type of its tensors, which `types` has by their names, came in between.
+
+    One of f16 is not where the older replaces it by others: a runtime may round each of these, so
+    that what is between them overflows.
+    """
     if not is_standard(node.domain):
         return True
     if not all(is_one_of(x, old, new, types) for graph in inner_graphs(node) for x in graph.node):
         return False
     if not means_the_same(node.op_type, old, new):
+        return False
+    is_rounded = any(_ROUNDED & types(name) for name in node.output if name)
+    if is_rounded and is_replaced(node.op_type, old) and not is_replaced(node.op_type, new):
         return False
     one, two = (defs.get_schema(node.op_type, opset, "") for opset in (old, new))
     if one.since_version == two.since_version:

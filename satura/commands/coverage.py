@@ -35,6 +35,8 @@ PARTLY = {
     " stay, with the nodes that read what has no rank. Where ONNX's shape"
     " inference finds no rank, branches need declared shapes, and so do bodies of which Python"
     " takes the steps only where there are many.",
+    "Scan": "of opset 8 is a program, which newer opsets have no node for: `satura.optimize` takes"
+    " it where its batch and its steps are numbers.",
     "RoiAlign": "with a `sampling_ratio` of 0, ONNX's default, and of maxima, it runs on the host.",
     "NonMaxSuppression": "it is a kernel of its own, which Python calls between two programs.",
     "ScatterElements": "of bool with a `reduction` it runs on the host.",
@@ -50,6 +52,8 @@ DIFFERENCES = {
     " float.",
     "Slice": "a backward slice that ends at 2^31 - 1 is empty. ONNX: `INT_MIN` means the end of a"
     " backward slice.",
+    "Reshape": "in a saved model a computed shape with several 0s, without -1, has them all; ONNX"
+    " copies the input's extents in their place, which may not all be 0.",
     "Resize": "`align_corners` and `tf_crop_and_resize` follow the onnx package's reference. So"
     " does nearest, whatever the coordinates: by a scale that no float is, as 1.3 or a third,"
     " places on an element, or in the middle of two (`half_pixel`), are rounded to the other side"
@@ -57,6 +61,8 @@ DIFFERENCES = {
     "Gather, GatherElements, GatherND": "an index outside is an error where a result has an element"
     " that it chooses. What no result depends on is not computed: what a Slice behind it leaves"
     " out, or all where only their Shape is read.",
+    "ReduceSum, ReduceMean, CumSum": "of -0.0 alone it is 0.0, not -0.0: sums start from 0.0, but"
+    " for a CumSum along an axis of extent 1.",
     "DynamicQuantizeLinear": "of zeros alone `y_scale` is 0.0, as the function in ONNX's definition"
     " computes it, and not 1.0.",
     "ConvTranspose": "under `auto_pad` SAME the result is the input's extent times the stride, also"

@@ -89,6 +89,8 @@ def conv(node: Context, x: int, w: int) -> int:
         build.need_if_possible(channels, inner * groups)
     elif channels % groups == 0:
         build.need_if_possible(inner, channels // groups)
+        inner = channels // groups
+    node.static((inner, build.shape(w)[0]), "the number of channels")
     kernel = kernel_of(node, build.shape(w)[2:])
     x, window = padded_geometry(node, x, kernel, 0)
     last = build.transpose(x, (0, *range(2, rank), 1))

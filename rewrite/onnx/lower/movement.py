@@ -34,9 +34,13 @@ def transpose(node: Context) -> int:
 
 @lowering("Reshape")
 def reshape(node: Context) -> int:
-    """Another shape; 0 copies a dim (unless allowzero), -1 takes what is left."""
+    """Another shape; 0 copies a dim (unless allowzero), -1 takes what is left.
+
+    Where -1 makes room for a dim to be copied at some sizes, a saved model keeps the node.
+    """
     old = node.build.shape(node[0])
     target = list(node.dims(1))
+    copying: list[int] = []  # axes that are copied at some sizes
     for axis, dim in enumerate(target):
         if node.integer("allowzero"):
             continue
@@ -46,6 +50,7 @@ def reshape(node: Context) -> int:
             target[axis] = old[axis]
         elif isinstance(dim, SymbolicDim) and not _zero_with(dim, old[axis:]):
             node.build.need_at_least(dim, 1)  # for calls where it is 0, another dim is copied
+            copying += [axis][: len(old) - axis]
     open_axes = [axis for axis, dim in enumerate(target) if dim == -1]
     if len(open_axes) > 1:
         raise node.wrong("its shape has more than one -1")
@@ -58,6 +63,10 @@ def reshape(node: Context) -> int:
                 rest.remove(dim)
                 split.remove(dim)
         target[open_axes[0]] = _left_over(node, product(rest), product(split))
+        if copying and node.build.for_all_sizes:
+            reason = f"where axis {copying[0]} of its shape is 0, its input's extent is copied"
+            type_ = TensorType(node.build.dtype(node[0]), tuple(target))
+            raise open_along(node, reason, type_, [*copying, *open_axes])
     return node.build.reshape(node[0], target)
 
 

@@ -134,10 +134,11 @@ def running(node: Context) -> int:
     if node.values.needed(node[1]) is None:
         raise NoLowering
     axis = node.axis(node.fixed(1, 1)[0], build.rank(x))
-    if build.shape(x)[axis] == 0:
+    is_exclusive = bool(node.integer("exclusive"))
+    if build.shape(x)[axis] in ((0,) if is_exclusive else (0, 1)):
         return x
     backward = bool(node.integer("reverse"))
-    if node.integer("exclusive"):
+    if is_exclusive:
         x = _shift(build, f, x, axis, backward)
     return _running(build, f, x, axis, backward)
 

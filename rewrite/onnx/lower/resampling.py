@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import reduce
 from math import floor
 
+import numpy as np
+
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.program.interpreter import interpret
@@ -85,9 +87,11 @@ def _position(x: Value, plan: AxisPlan, mode: str) -> Value:
     """For each element of the result its position in the input; no scale is that of the sizes."""
     extent, outer = _size(x, plan.extent), _size(x, plan.outer)
     if mode == "tf_crop_and_resize":
-        (start, end), top = plan.roi, extent - 1
-        inner = top * start + x * (end - start) * top / (outer - 1)
-        return (top * (start + end) / 2).where(_is(outer, 1), inner)
+        start, end = np.array(plan.roi, np.float32)  # of which the reference computes in f32
+        span, top = float(end - start), (extent - 1).cast(DType.F32)
+        begin, middle = top * float(start), (top * span / 2).cast(DType.F64)
+        inner = x * span * (extent - 1) / (outer - 1)
+        return begin.cast(DType.F64) + middle.where(_is(outer, 1), inner)
     factor = outer / extent if plan.scale is None else x.like(plan.scale)
     if mode == "asymmetric":
         return x / factor

@@ -181,7 +181,7 @@ def _candidates(form: Form, x: TensorType, result: TensorType) -> Sequence[_Cand
 
 
 def _candidate(form: Form, x: TensorType, result: TensorType, axis: int) -> _Candidate | None:
-    """What the loader makes of a node of this form; None where it refuses it."""
+    """What the loader makes of a node of this form; None where it refuses it, or makes nothing."""
     build = Tensors()
     fixed = dict(form.fixed)
     if form.has_axis and not {"axis", "along"} & {*form.operands}:
@@ -217,6 +217,8 @@ def _candidate(form: Form, x: TensorType, result: TensorType, axis: int) -> _Can
     except (SaturaError, NoLowering, SameSize):
         return None
     at = results if isinstance(results, int) else results[0]
+    if at == operands[0]:
+        return None
     places = {_UNKNOWN[place]: place for place in range(len(form.numbers))}
     formula = Formula(tuple(build.nodes), at, 0, tuple(unknown), places)
     return _Candidate(form, fixed, tuple(constants), formula)
