@@ -1,4 +1,5 @@
-"""The checker on laws of places: every second element, every place once, a border, a size."""
+"""The checker on laws of few instances: every second element, every place once, a border, a size, a
+chain of casts."""
 
 from __future__ import annotations
 
@@ -8,11 +9,13 @@ from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, r
 from satura.rewrite.language.terms import (
     binary,
     broadcast,
+    cast,
     concat,
     constant,
     conv,
     extent,
     gather,
+    iota,
     pad,
     reshape,
     slice_,
@@ -176,9 +179,32 @@ def kernel_as_it_is(x: Tensor, w: Tensor, p: Perm, win: Window, g: Groups) -> La
     return rewrites(left, right, exchanges_space(p), is_square(win))
 
 
+@attribute_function
+def widens_few(t: DType, u: DType) -> bool:
+    return t in (DType.I8, DType.I16) and u in (DType.I32, DType.I64)
+
+
+@rule
+def places_of_few_bits(s: Shape, a: Axis, t: DType, u: DType) -> Law:
+    """cast(iota(s, a, t), u) = iota(s, a, u): 128 is -128 in i8"""
+    return rewrites(cast(iota(s, a, t), u), iota(s, a, u), widens_few(t, u))
+
+
+@attribute_function
+def by_way_of_wider(x: TensorType, a: DType, b: DType) -> bool:
+    floats = x.dtype.is_float and a.is_float and b.is_float
+    return floats and not a.is_narrow and not b.is_narrow and a.itemsize > b.itemsize
+
+
+@rule
+def rounded_once(x: Tensor, a: DType, b: DType) -> Law:
+    """cast(cast(x, a), b) = cast(x, b) for floats: f64 by way of f32 to f16 rounds twice"""
+    return rewrites(cast(cast(x, a), b), cast(x, b), by_way_of_wider(x.type, a, b))
+
+
 WRONG = [
     one_after_the_other, by_pairs_of_any, gather_each_once, border_for_a_pad, pieces, root_by_power,
-    one_division, kernel_as_it_is,
+    one_division, kernel_as_it_is, places_of_few_bits, rounded_once,
 ]  # fmt: skip
 QUICK = [gather_each_once, pieces, root_by_power]
 SEEDS = (0, 1009, 424242, 5)

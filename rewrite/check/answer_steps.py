@@ -1,4 +1,5 @@
-"""Arguments at which an answer changes: a comparison from false to true, a rounding by one.
+"""Arguments at which an answer changes: a comparison from false to true, a rounding by one, or to
+the next number of fewer digits.
 
 Both sides of a law of such answers have to change them at the same float. It is found by halving:
 between two floats with different answers, until these are next to each other.
@@ -14,7 +15,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from satura.rewrite.check.compare import apply_op
+from satura.rewrite.check.compare import apply_op, eps
 from satura.rewrite.check.indices import behind
 from satura.rewrite.check.instances import Instance, fires
 from satura.rewrite.ops.draw import Draw
@@ -22,9 +23,9 @@ from satura.rewrite.ops.next_floats import next_floats
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import Attribute, UnaryFn
 from satura.rewrite.types.constant import Scalar
-from satura.rewrite.types.tensor_type import FLOATS, Array, TensorType
+from satura.rewrite.types.tensor_type import FLOATS, Array, DType, TensorType
 
-WANTED = 100  # firings
+WANTED = 150  # firings
 MOST_ELEMENTS = 1000
 ROUNDINGS = tuple(map(UnaryFn, ("round", "floor", "ceil", "sign")))
 BESIDE = 0.3  # of arguments: a float further away
@@ -36,9 +37,14 @@ def with_answers(firings: Sequence[Instance], seed: int, scale: int) -> Iterator
     """Firings that compare or round floats, with constants whose last digits are not all 0 where
     these fire, too: what is done to them rounds."""
     random = Random(seed)
-    found = [each for each in firings if any(_answers(each.left_side.nodes))]
-    for number in range(WANTED * scale if found else 0):
-        instance = found[number % len(found)]
+    by_dtypes: dict[tuple[DType, ...], list[Instance]] = {}
+    for each in firings:
+        nodes = each.left_side.nodes
+        if any(_answers(nodes)):
+            by_dtypes.setdefault(tuple(node.type.dtype for node in nodes), []).append(each)
+    groups = list(by_dtypes.values())
+    for number in range(WANTED * scale if groups else 0):
+        instance = random.choice(groups[number % len(groups)])
         values = tuple((name, _with_digits(value, random)) for name, value in instance.values)
         other = replace(instance, values=values)
         yield other if other != instance and fires(other) else instance
@@ -52,12 +58,11 @@ def _with_digits(value: TensorType | Attribute, random: Random) -> TensorType | 
 
 
 def at_steps(nodes: Sequence[Node], arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
-    """The arguments, of which one is where a node's answer changes, or next to that; it is the turn
-    of another node each time."""
+    """The arguments, of which one is where the answer of some node changes, or next to that."""
     answers = list(_answers(nodes))
     if not answers:
         return arguments
-    index = answers[draw.turn % len(answers)]
+    index = draw.one_of(answers)
     part = {each: nodes[each] for each in behind(nodes, index)}
     names = [
         node.input_name
@@ -86,12 +91,19 @@ def at_steps(nodes: Sequence[Node], arguments: dict[str, Array], draw: Draw) -> 
 
 
 def _answers(nodes: Sequence[Node]) -> Iterator[int]:
-    """The nodes that make bools or integers of floats, or round them to integers."""
+    """The nodes that make bools or integers of floats, round them to integers, or to fewer
+    digits."""
     for index, node in enumerate(nodes):
-        of_floats = any(nodes[each].type.dtype.is_float for each in node.operands)
+        given = [nodes[each].type.dtype for each in node.operands]
+        of_floats = any(dtype.is_float for dtype in given)
         if not of_floats or node.op.name not in ("unary", "binary", "cast"):
             continue
-        if not node.type.dtype.is_float or node.attributes[0] in ROUNDINGS:
+        is_cast = node.op.name == "cast" and node.type.dtype.is_float
+        if (
+            not node.type.dtype.is_float
+            or node.attributes[0] in ROUNDINGS
+            or (is_cast and eps(given[0]) < eps(node.type.dtype))
+        ):
             yield index
 
 

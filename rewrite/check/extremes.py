@@ -25,10 +25,21 @@ from satura.rewrite.check.instances import (
 )
 from satura.rewrite.check.named_values import large_extents, named_numbers
 from satura.rewrite.language.dsl import Direction
-from satura.rewrite.language.terms import Application, subterms
+from satura.rewrite.language.terms import Application, subterms, type_of
 from satura.rewrite.ops.draw import SIZES, SYMBOLS
 from satura.rewrite.ops.reductions import SELECTIONS
-from satura.rewrite.types.attributes import Axes, Padding, Perm, ReduceFn, Shape, Slices, Window
+from satura.rewrite.types.attributes import (
+    Attribute,
+    Axes,
+    BinaryFn,
+    Padding,
+    Perm,
+    ReduceFn,
+    Shape,
+    Slices,
+    UnaryFn,
+    Window,
+)
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import COMPUTED, NARROW, DType
@@ -50,6 +61,7 @@ OPEN_DRAWS = 300
 FEW_EXTENTS: tuple[tuple[Dim, ...], ...] = ((1, 2), (2, 3), (1, 2, 3, 4))
 LONG_DRAWS = 24
 LONG_EXTENTS: tuple[tuple[Dim, ...], ...] = ((19, 1), (260, 2), (1030, 1))
+NAMED = (DType, UnaryFn, BinaryFn, ReduceFn)
 PLACED = {"gather"}  # by indices, of which i8, u8, i16 and u16 hold few
 PLACED_DRAWS = 120
 PLACED_EXTENTS: tuple[tuple[Dim, ...], ...] = (
@@ -123,7 +135,8 @@ def of_large_extents(
     chosen, most = (*usual, *[(*named, 1)] * bool(named)), most * scale
     for number in range(most + LONGEST_DRAWS * scale * bool(is_counting and longest)):
         extents = chosen[number % len(chosen)] if number < most else LONGEST
-        wish = Wish(random.choice(ranks), extents, _dtypes_of(firings, number))
+        given = _chosen_by_name(firings, number) if number % 2 else ()
+        wish = Wish(random.choice(ranks), extents, _dtypes_of(firings, number), given=given)
         instance = draw_instance(direction, random, wish)
         least = LONGEST[0] if extents is LONGEST else 0
         if instance is None or not least <= _elements(instance) <= MOST_LARGE_ELEMENTS:
@@ -184,9 +197,20 @@ def of_long_windows(
 
 
 def _dtypes_of(firings: Sequence[Instance], number: int) -> tuple[DType, ...]:
-    """The dtypes of the tensors of one of the firings: a condition may need them."""
-    types = firings[number % len(firings)].types if firings else {}
-    return tuple(dict.fromkeys(type_.dtype for type_ in types.values()))
+    """The dtypes of one of the firings, that of its result first: a condition may need them."""
+    if not firings:
+        return ()
+    chosen = firings[number % len(firings)]
+    root = type_of(chosen.direction.left, chosen.bindings)
+    named = (value for _, value in chosen.values if isinstance(value, DType))
+    types = (root, *chosen.types.values())
+    return tuple(dict.fromkeys((*(type_.dtype for type_ in types), *named)))
+
+
+def _chosen_by_name(firings: Sequence[Instance], number: int) -> tuple[tuple[str, Attribute], ...]:
+    """The dtypes and functions among the attributes of one of the firings: any extents suit."""
+    values = firings[number % len(firings)].values if firings else ()
+    return tuple((name, value) for name, value in values if isinstance(value, NAMED))
 
 
 def of_open_borders(
