@@ -48,7 +48,8 @@ What a law says:
 - Where the left side matches and the conditions hold, the right side must have the same type and
   a value: one that is ill typed, or that cannot be computed, refutes the law. So conditions say
   all that the right side needs; `left.type == right.type`, of terms with names, leaves out where
-  types differ, and where the right side has none.
+  types differ, and where the right side has none. Open sizes count one by one: a window that is
+  longer than an axis at some of them has no value there.
 - `@rule(reassociates=True)` marks a law that holds up to rounding; all others hold bit for bit.
 
 Bit for bit means:
@@ -67,7 +68,8 @@ Up to rounding means:
   operation of either side, of the largest number in either computation, intermediate ones
   included; -0.0 may stand for 0.0. An exp and the like are as many operations as their cost says.
 - What is infinite or NaN on the left is the same on the right. Where no NaN went in, NaN may stand
-  for an infinity, and an infinity for NaN.
+  for an infinity, and an infinity for NaN; but not that which one function makes, as the root of
+  -inf.
 - Nothing is promised where a number in between is subnormal.
 - Nothing is promised of NaN and infinities where a sum has no elements: 0 takes the place of
   0 * inf then.

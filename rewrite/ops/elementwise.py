@@ -84,7 +84,7 @@ def _erf(a: Array) -> Array:
 
 
 def _sign(a: Array) -> Array:
-    """-1, 0 or 1; NaN stays."""
+    """-1, 0 or 1; 0.0 of -0.0; NaN stays."""
     return np.asarray(np.sign(a))
 
 
@@ -173,7 +173,7 @@ def _shift(left: bool) -> Callable[[Array, Array], Array]:
     """The function that shifts."""
 
     def shift(a: Array, b: Array) -> Array:
-        """Shifts by the width or more, or by less than 0, give 0."""
+        """Right shifts keep the sign. Shifts by the width or more, or by less than 0, give 0."""
         valid = np.greater_equal(b, 0) & np.less(b, a.dtype.itemsize * 8)
         amount = np.where(valid, b, np.zeros_like(b))
         moved = np.left_shift(a, amount) if left else np.right_shift(a, amount)
@@ -348,5 +348,5 @@ def _to_odd(x: Array) -> Array:
 @op(kind=Kind.ELEMENTWISE, reference=convert, flops=lambda result, *_: size_of(result))
 def cast(x: TensorType, dtype: DType) -> TensorType:
     """Each element converted to `dtype`: float to integer truncates and saturates, NaN gives 0;
-    integer to integer keeps the low bits."""
+    integer to integer keeps the low bits. To bool, all but zeros are true, NaN as well."""
     return x.with_dtype(dtype)

@@ -104,6 +104,7 @@ def _selected(f: str, x: Array, axis: int, start: np.generic) -> Array:
 def reduce(x: TensorType, f: ReduceFn, axes: Axes) -> TensorType:
     """Elements along `axes` combined by f; the axes stay, with extent 1. Empty: f's identity.
 
+    A sum begins with 0, so that of -0.0 alone is 0.0; so do those of pools and contractions.
     x has numbers, or bools of which only max and min are taken.
     """
     refuse_unless(f.name in REDUCTIONS, f"there is no reduction '{f}'")

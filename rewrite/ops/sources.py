@@ -35,13 +35,13 @@ def _iota(shape: Shape, axis: Axis, dtype: DType) -> Array:
 
 @op(kind=Kind.SOURCE, reference=_iota)
 def iota(shape: Shape, axis: Axis, dtype: DType) -> TensorType:
-    """Each element is its own index along `axis`."""
+    """Each element is its own index along `axis`, as far as `dtype` has bits for it."""
     refuse_unless(0 <= axis.index < len(shape.dims), "axis is out of range")
     return TensorType(dtype, shape.dims)
 
 
 @op(kind=Kind.SOURCE, reference=lambda dim: np.array(static(dim.dims[0]), np.int64))
 def extent(dim: Shape) -> TensorType:
-    """A (symbolic) size as an i64 scalar; `dim` has exactly one entry."""
+    """A size, symbolic or not, as an i64 scalar; `dim` has exactly one entry."""
     refuse_unless(len(dim.dims) == 1, "extent takes one dim")
     return TensorType(DType.I64, ())
