@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from satura.rewrite.check import both_sides
-from satura.rewrite.check.extremes import of_large_extents
 from satura.rewrite.check.instances import draw_instance
+from satura.rewrite.check.large_extents import of_large_extents
 from satura.rewrite.check.plain_constants import of_plain_constants
 from satura.rewrite.check.refute import first_failure
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule

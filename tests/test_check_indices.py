@@ -36,8 +36,8 @@ from satura.language import (
 from satura.rewrite.check.arguments import random_arguments
 from satura.rewrite.check.both_sides import examine
 from satura.rewrite.check.compare import node_values
-from satura.rewrite.check.extremes import of_large_extents
 from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.large_extents import of_large_extents
 from satura.rewrite.check.refute import first_failure
 from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.check.testing import check

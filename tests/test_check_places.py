@@ -7,6 +7,7 @@ import pytest
 
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
+    arg_reduce,
     binary,
     broadcast,
     cast,
@@ -17,17 +18,22 @@ from satura.rewrite.language.terms import (
     gather,
     iota,
     pad,
+    reduce,
     reshape,
+    scalar,
     slice_,
     transpose,
     unary,
     winograd,
 )
 from satura.rewrite.types.attributes import (
+    Axes,
     Axis,
+    Count,
     Groups,
     Padding,
     Perm,
+    ReduceFn,
     Shape,
     Slices,
     Window,
@@ -202,9 +208,36 @@ def rounded_once(x: Tensor, a: DType, b: DType) -> Law:
     return rewrites(cast(cast(x, a), b), cast(x, b), by_way_of_wider(x.type, a, b))
 
 
+@rule
+def element_at_its_place(f: ReduceFn, x: Tensor, last: Count) -> Law:
+    """gather(x, arg_reduce(x)) = reduce(x) of lists: 0.0 and -0.0 are equal, and not the same"""
+    left = gather(x, arg_reduce(f, x, Axis(0), last), Axis(0))
+    return rewrites(left, reduce(f, x, Axes((0,))), x.type.rank == 1)
+
+
+@attribute_function
+def only_element(c: Constant) -> Scalar:
+    array = c.array
+    refuse_unless(array.size > 1 and bool((array == array.flat[0]).all()))
+    return Scalar(c.type.dtype, array.reshape(-1)[:1].tobytes())
+
+
+@attribute_function
+def ones_of(t: TensorType) -> Shape:
+    return Shape((1,) * t.rank)
+
+
+@rule
+def repeated_element(c: Constant) -> Law:
+    """a constant of equal elements = one of them, repeated: 0.0 is equal to -0.0"""
+    one = reshape(scalar(only_element(c)), ones_of(c.type))
+    return rewrites(constant(c), broadcast(one, Shape(c.type.shape)))
+
+
 WRONG = [
     one_after_the_other, by_pairs_of_any, gather_each_once, border_for_a_pad, pieces, root_by_power,
     one_division, kernel_as_it_is, places_of_few_bits, rounded_once,
+    element_at_its_place, repeated_element,
 ]  # fmt: skip
 QUICK = [gather_each_once, pieces, root_by_power]
 SEEDS = (0, 1009, 424242, 5)

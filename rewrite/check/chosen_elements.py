@@ -22,8 +22,8 @@ def with_chosen_elements(
 
     "edge" asks for one special value among moderate ones, "alike" for nothing but the largest value
     of the type, "ends" for all combinations of ends of integer types and "all ends" for those of
-    floats, too, "unlike" for floats of many magnitudes, "every" for all values of 8 and 16 bits,
-    and "filled" for given elements, in random order.
+    floats, too, "few" for two floats in random order, "unlike" for floats of many magnitudes,
+    "every" for all values of 8 and 16 bits, and "filled" for given elements, in random order.
     """
     match draw.values:
         case "edge":
@@ -32,6 +32,8 @@ def with_chosen_elements(
             return {name: _alike(array, draw) for name, array in arguments.items()}
         case "ends" | "all ends":
             return _with_ends_together(arguments, draw, indices)
+        case "few":
+            return {name: _few(array, draw) for name, array in arguments.items()}
         case "unlike":
             return {name: _unlike(array, draw) for name, array in arguments.items()}
         case "every":
@@ -106,6 +108,16 @@ def _alike(array: Array, draw: Draw) -> Array:
     least, most = (0, 1) if dtype is DType.BOOL else dtype.bounds
     is_least = draw.turn % ALIKE_TURNS == 1 or (draw.turn % ALIKE_TURNS > 2 and draw.chance(0.2))
     return np.full_like(array, least if is_least else most)
+
+
+def _few(array: Array, draw: Draw) -> Array:
+    """Floats that are one of two: often the two zeros, which are equal and not the same."""
+    dtype = DType.of(array.dtype)
+    if not dtype.is_float:
+        return array
+    pair = (0.0, -0.0) if draw.chance(0.5) else draw.random.sample(ends_of(dtype), 2)
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    return np.asarray(random.choice(pair, array.shape)).astype(array.dtype)
 
 
 def _unlike(array: Array, draw: Draw) -> Array:

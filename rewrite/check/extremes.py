@@ -23,22 +23,17 @@ from satura.rewrite.check.instances import (
     like,
     ops_of,
 )
-from satura.rewrite.check.named_values import large_extents, named_numbers
 from satura.rewrite.language.dsl import Direction
-from satura.rewrite.language.terms import Application, subterms, type_of
-from satura.rewrite.ops.draw import SIZES, SYMBOLS
+from satura.rewrite.language.terms import Application, subterms
+from satura.rewrite.ops.draw import SYMBOLS
 from satura.rewrite.ops.reductions import SELECTIONS
 from satura.rewrite.types.attributes import (
-    Attribute,
     Axes,
-    BinaryFn,
     Padding,
     Perm,
     ReduceFn,
     Shape,
     Slices,
-    UnaryFn,
-    Window,
 )
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Dim
@@ -48,32 +43,13 @@ DRAWS = 30  # at each of these ranks
 SQUARE_DRAWS = 600  # of tensors of which all extents are equal, or all symbolic
 SQUARE_RANKS = (2, 3, 4, 4, 5)
 SQUARE_EXTENTS = ((2,), (3,), (2,), (3,), (2,), SYMBOLS)
-LARGE_DRAWS = 160
-LARGE_EXTENTS: tuple[tuple[Dim, ...], ...] = ((513, 1), (513, 1), (2051, 1), (256, 1))
-LONGEST = (140_001, 1)  # a sum of so many bytes is no f32, nor a position among them a u16
-LONGEST_DRAWS = 120
 MANY = 100  # elements; and as many firings have their turn
-MOST_LARGE_ELEMENTS = 1_000_000
 SMALL_DRAWS = 300
 SMALL_EXTENTS: tuple[tuple[Dim, ...], ...] = ((0, 1, 2), (0, 1, 2), (1, 2, 6))
-OPEN_EXTENTS: tuple[Dim, ...] = (*SIZES, 1, 3)
-OPEN_DRAWS = 300
 FEW_EXTENTS: tuple[tuple[Dim, ...], ...] = ((1, 2), (2, 3), (1, 2, 3, 4))
-LONG_DRAWS = 24
-LONG_EXTENTS: tuple[tuple[Dim, ...], ...] = ((19, 1), (260, 2), (1030, 1))
-NAMED = (DType, UnaryFn, BinaryFn, ReduceFn)
-PLACED = {"gather"}  # by indices, of which i8, u8, i16 and u16 hold few
-PLACED_DRAWS = 120
-PLACED_EXTENTS: tuple[tuple[Dim, ...], ...] = (
-    (130, 1),
-    (260, 1),
-    (33_000, 1),
-    (33_000, 1),
-    (66_000, 1),
-)
+CHOOSING = {"reduce", "arg_reduce", "pool"}
 GIANT_EXTENTS = ((1 << 24) + 1, 1 << 31)  # of no tensor: the product of two is an i64
 OF_EXTENTS = {"extent", "unary", "binary", "select", "cast"}
-COUNTING = {"iota", "reduce", "arg_reduce", "extent", "matmul", "conv"}  # of how large an extent is
 WINDOWED = {"pool", "conv"}
 SUMMING = {"reduce", "pool", "matmul", "conv"}
 SUM_DRAWS = 400
@@ -113,53 +89,14 @@ def of_equal_extents(direction: Direction, seed: int, draws: int) -> Iterator[In
             yield instance
 
 
-def of_large_extents(
-    direction: Direction,
-    firings: Sequence[Instance],
-    seed: int,
-    scale: int,
-    *,
-    longest: bool = False,
-) -> Iterator[Instance]:
-    """Matches whose positions or sums overflow a small dtype, and some others as large.
-
-    The `longest` are not of floats alone; they overflow a u16 and the integers of a float, too.
-    """
-    random = Random(seed)
-    ranks = (2,) if ops_of(direction) & {"matmul", "conv"} else (1, 2)
-    is_counting = ops_of(direction) & COUNTING
-    named = large_extents(named_numbers(direction))
-    usual, most = (LARGE_EXTENTS, LARGE_DRAWS) if is_counting else (LONG_EXTENTS, LONG_DRAWS)
-    if ops_of(direction) & PLACED:
-        usual, most = (*usual, *PLACED_EXTENTS), most + PLACED_DRAWS
-    chosen, most = (*usual, *[(*named, 1)] * bool(named)), most * scale
-    for number in range(most + LONGEST_DRAWS * scale * bool(is_counting and longest)):
-        extents = chosen[number % len(chosen)] if number < most else LONGEST
-        given = _chosen_by_name(firings, number) if number % 2 else ()
-        wish = Wish(random.choice(ranks), extents, _dtypes_of(firings, number), given=given)
-        instance = draw_instance(direction, random, wish)
-        least = LONGEST[0] if extents is LONGEST else 0
-        if instance is None or not least <= _elements(instance) <= MOST_LARGE_ELEMENTS:
-            continue
-        dtypes = [type_.dtype for type_ in instance.types.values()]
-        if not longest or not dtypes or not all(dtype.is_float for dtype in dtypes):
+def of_choices(firings: Sequence[Instance], scale: int) -> Iterator[Instance]:
+    """Firings that choose among floats, or add them up: of equal ones, or of few."""
+    for instance in islice(firings, MANY * scale):
+        if ops_of(instance.direction) & CHOOSING and _has_floats(instance):
             yield instance
 
 
-def of_many_elements(
-    direction: Direction, firings: Sequence[Instance], scale: int
-) -> Iterator[Instance]:
-    """Firings that count or sum many elements, and not floats alone: the largest ones overflow."""
-    is_counting = ops_of(direction) & (COUNTING | SUMMING)
-    many = (each for each in firings if is_counting and _elements(each) > MANY)
-    yield from islice((each for each in many if not _are_floats(each)), MANY * scale)
-
-
-def _are_floats(instance: Instance) -> bool:
-    return all(type_.dtype.is_float for type_ in instance.types.values())
-
-
-def _elements(instance: Instance) -> int:
+def element_count(instance: Instance) -> int:
     """How many the largest tensor of the left side has; unknown extents count as 1."""
     shapes = (node.type.shape for node in instance.left_side.nodes)
     return max(prod(dim for dim in shape if isinstance(dim, int)) for shape in shapes)
@@ -190,45 +127,16 @@ def of_long_windows(
     """Matches whose windows have 8 elements and more along an axis."""
     random = Random(seed)
     for number in range(WINDOW_DRAWS * scale if ops_of(direction) & WINDOWED else 0):
-        wish = Wish(None, (1, 2, 3), _dtypes_of(firings, number), near=LONG_TAPS)
+        wish = Wish(None, (1, 2, 3), dtypes_of_firing(firings, number), near=LONG_TAPS)
         instance = draw_instance(direction, random, wish)
         if instance is not None:
             yield instance
 
 
-def _dtypes_of(firings: Sequence[Instance], number: int) -> tuple[DType, ...]:
-    """The dtypes of one of the firings, that of its result first: a condition may need them."""
-    if not firings:
-        return ()
-    chosen = firings[number % len(firings)]
-    root = type_of(chosen.direction.left, chosen.bindings)
-    named = (value for _, value in chosen.values if isinstance(value, DType))
-    types = (root, *chosen.types.values())
-    return tuple(dict.fromkeys((*(type_.dtype for type_ in types), *named)))
-
-
-def _chosen_by_name(firings: Sequence[Instance], number: int) -> tuple[tuple[str, Attribute], ...]:
-    """The dtypes and functions among the attributes of one of the firings: any extents suit."""
-    values = firings[number % len(firings)].values if firings else ()
-    return tuple((name, value) for name, value in values if isinstance(value, NAMED))
-
-
-def of_open_borders(
-    direction: Direction, firings: Sequence[Instance], seed: int, scale: int
-) -> Iterator[Instance]:
-    """Matches like firings whose windows have a border, of open extents: where one of these is 0,
-    some windows fit into the border alone, and others nowhere."""
-    random = Random(seed)
-    chosen = [each for each in firings if any(_has_border(value) for _, value in each.values)]
-    for number in range(OPEN_DRAWS * scale if chosen else 0):
-        base = chosen[number % len(chosen)]
-        instance = draw_instance(direction, random, like(base, random, OPEN_EXTENTS))
-        if instance is not None and instance.symbols:
-            yield instance
-
-
-def _has_border(value: object) -> bool:
-    return isinstance(value, Window) and value.has_border
+def dtypes_of_firing(firings: Sequence[Instance], number: int) -> tuple[DType, ...]:
+    """The dtypes of the tensors of one of the firings: a condition may need them."""
+    types = firings[number % len(firings)].types if firings else {}
+    return tuple(dict.fromkeys(type_.dtype for type_ in types.values()))
 
 
 def of_long_sums(
@@ -244,7 +152,7 @@ def of_long_sums(
         given = tuple(each for each in wish.given if not isinstance(each[1], MOVING))
         wish = replace(wish, dtypes=dtypes, reverses=True, given=given)
         instance = draw_instance(direction, random, wish)
-        if instance is not None and _rounds(instance) and _elements(instance) <= MOST_SUMMED:
+        if instance is not None and _rounds(instance) and element_count(instance) <= MOST_SUMMED:
             left -= fires(instance)
             yield instance
         if not left:

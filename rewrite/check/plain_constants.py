@@ -69,6 +69,7 @@ def _patterns(array: Array, numbers: Sequence[float], random: Random) -> Iterato
             number = np.array(random.choice(numbers)).astype(dtype)
             is_float = DType.of(dtype).is_float
             yield np.full(shape, beside(number, random) if is_float else number)
+        yield np.where(np.arange(array.size) % 2, -0.0, 0.0).reshape(shape).astype(dtype)
         yield np.broadcast_to(
             np.eye(shape[-2], shape[-1]) if array.ndim > 1 else 1.0, shape
         ).astype(dtype)

@@ -32,14 +32,12 @@ from satura.rewrite.check.every_value import of_every_value, with_numbers_at_end
 from satura.rewrite.check.exchanged_extents import with_exchanged_extents
 from satura.rewrite.check.extremes import (
     SQUARE_DRAWS,
+    of_choices,
     of_equal_extents,
     of_high_rank,
-    of_large_extents,
     of_long_sums,
     of_long_windows,
-    of_many_elements,
     of_narrow_dtypes,
-    of_open_borders,
     of_reversed_shapes,
     of_small_extents,
     with_extreme_numbers,
@@ -51,9 +49,11 @@ from satura.rewrite.check.from_operands import failure_of_left
 from satura.rewrite.check.in_egraph import examine_saturated
 from satura.rewrite.check.index_constants import with_index_constants
 from satura.rewrite.check.instances import Instance, is_well_typed
+from satura.rewrite.check.large_extents import of_large_extents, of_many_elements
 from satura.rewrite.check.lifted import of_more_axes
 from satura.rewrite.check.named_values import float_numbers
 from satura.rewrite.check.neighbours import neighbours
+from satura.rewrite.check.open_borders import of_open_borders
 from satura.rewrite.check.open_extents import with_open_extents
 from satura.rewrite.check.plain_constants import of_plain_constants
 from satura.rewrite.check.refute import first_failure
@@ -187,6 +187,7 @@ def _failure_at_extremes(
             or first_failure(of_small_extents(*chosen, empty=False), rule.exact, seed, "edge")
             or first_failure(of_large_extents(*chosen, longest=True), rule.exact, seed, "alike")
             or first_failure(of_many_elements(*chosen[:2], scale), rule.exact, seed, "alike")
+            or (rule.exact and first_failure(of_choices(chosen[1], scale), True, seed, "few"))
             or (rule.exact and first_failure(of_long_sums(*chosen), True, seed, "unlike"))
             or first_failure(
                 of_every_value(*chosen[:2], rule.exact, seed, scale), rule.exact, seed, "every"
