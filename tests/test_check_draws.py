@@ -1088,6 +1088,26 @@ def test_what_cancels_leaves_roundings_of_the_summands(dtype: DType, steps: int)
         assert disagreement(program, arguments, exact=False) == ""
 
 
+@pytest.mark.parametrize("seed", (2, 6, 8))
+def test_what_cancels_in_a_contraction_leaves_roundings_of_its_products(seed: int) -> None:
+    """(c * x) w = c * (x w), of products that cancel: a last digit of one is more."""
+    dtype, count = DType.BF16, 80
+    build = Builder()
+    x, w = build.input("x", dtype, (count, 16)), build.input("w", dtype, (16, count))
+    c = build.reshape(build.constant(np.full((), -0.2578, dtype.numpy)), (1, 1))
+    left = build.matmul(build.binary("mul", x, build.broadcast(c, (count, 16))), w)
+    right = build.binary("mul", build.matmul(x, w), build.broadcast(c, (count, count)))
+    program = build.program({"left": left, "right": right})
+    random = np.random.default_rng(seed)
+    shapes = {"x": (count, 16), "w": (16, count)}
+    signs = {name: random.choice((-1, 1), shape) for name, shape in shapes.items()}
+    arguments = {
+        name: np.asarray(sign * 1e15 * random.uniform(0.7, 1.4, sign.shape)).astype(dtype.numpy)
+        for name, sign in signs.items()
+    }
+    assert disagreement(program, arguments, exact=False) == ""
+
+
 def test_overflow_by_a_little_is_no_mistake() -> None:
     build = Builder()
     x = build.input("x", DType.BF16, (1,))

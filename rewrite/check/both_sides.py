@@ -29,6 +29,7 @@ from satura.rewrite.check.overflow import where_overflow_cancels
 from satura.rewrite.check.unstable import unstable_call
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import CallError, ProgramError, RuleError, SaturaError
+from satura.rewrite.ops import Kind
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
@@ -352,9 +353,16 @@ def _unlike_far_from_1(
 
 
 def _summed(program: Program, values: Sequence[Array]) -> list[Array]:
-    """The floats that a program adds or subtracts: what cancels leaves their roundings."""
+    """The floats that a program adds or subtracts: what cancels leaves their roundings. Of the
+    products that contractions add, there is one that is as large as any."""
     sums = (node for node in program.nodes if node.op.kind in SUMS or _is_sum(node))
-    return [values[each] for node in sums for each in node.operands]
+    found: list[Array] = []
+    for node in sums:
+        operands = [values[each] for each in node.operands]
+        if node.op.kind is Kind.CONTRACTION:
+            operands.append(np.array(magnitude(operands[:1]) * magnitude(operands[1:2])))
+        found += operands
+    return found
 
 
 def _is_sum(node: Node) -> bool:
