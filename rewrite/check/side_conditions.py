@@ -33,7 +33,7 @@ from satura.rewrite.types.tensor_type import COMPUTED, TensorType
 
 RARE_RANKS = (None,) * 4 + HIGH_RANKS  # to draw from where little fires
 MOST_NEAREST = 50
-FURTHER = 300
+FURTHER = 300  # draws after something has failed
 RARELY = 50  # of so many matches one fires, or none: few dtypes may be what it needs
 UPWARDS = 4  # where little fires, one of so many draws begins with operands; or half of them
 FLOATING = tuple(dtype for dtype in COMPUTED if dtype.is_float)

@@ -19,7 +19,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.explain.class_graph import Graph
 from satura.rewrite.explain.hidden import with_hidden
 from satura.rewrite.explain.matcher import Match, Trace, trace
-from satura.rewrite.explain.merged import Loaded
+from satura.rewrite.explain.merged import Loaded, enode_of
 from satura.rewrite.explain.naming import Names
 from satura.rewrite.language.rule import Direction, RuleSet
 from satura.rewrite.language.terms import Application, ScalarTerm, Tensor, Term
@@ -126,12 +126,11 @@ class Explainer:
     def _explain(self, rewritten: Program, homes: Sequence[int | None], index: int) -> Explanation:
         check_node(rewritten, index)
         node = rewritten.nodes[index]
-        number = homes[index]
-        if number is None:
+        entry = enode_of(rewritten, homes, index)
+        if homes[index] is None or entry is None:
             raise CallError(f"%{index} = {node} is not in the e-graph")
-        operands = tuple(home for i in node.operands if (home := homes[i]) is not None)
         steps: dict[ENode, Made] = {}
-        self._collect(ENode(node.op.name, operands, node.attributes), steps)
+        self._collect(entry, steps)
         ordered = sorted(steps.values(), key=lambda step: step.round)
         others = () if steps else self.loaded.otherwise(rewritten, homes, index)
         equal = tuple(self._equal(here, there, homes[here]) for here, there in others)
