@@ -30,8 +30,9 @@ from satura.language import (
 )
 from satura.pipeline.rule_file import load_rules
 from satura.rewrite.check import shrink
-from satura.rewrite.check.both_sides import Failure, disagreement, examine
+from satura.rewrite.check.both_sides import Failure, examine
 from satura.rewrite.check.counterexample import counterexample
+from satura.rewrite.check.disagreement import disagreement
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.shrink import smallest
 from satura.rewrite.ops.draw import Draw

@@ -8,8 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from satura.rewrite.check.both_sides import UncomputableError, disagreement
 from satura.rewrite.check.compare import eps
+from satura.rewrite.check.disagreement import UncomputableError, disagreement
 from satura.rewrite.check.layout_operands import split
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from satura.rewrite.check import testing
-from satura.rewrite.check.both_sides import disagreement
+from satura.rewrite.check.disagreement import disagreement
 from satura.rewrite.check.instances import Instance, fires
 from satura.rewrite.check.neighbours import beside, neighbours
 from satura.rewrite.check.side_conditions import Firings

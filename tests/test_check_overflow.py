@@ -26,7 +26,7 @@ from satura.language import (
     rewrites,
     rule,
 )
-from satura.rewrite.check.both_sides import disagreement
+from satura.rewrite.check.disagreement import disagreement
 from satura.rewrite.check.testing import check
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.program.program import Program

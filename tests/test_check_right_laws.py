@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from satura.rewrite.check.both_sides import MOST_COMPUTED, disagreement, has_meaning
+from satura.rewrite.check.both_sides import MOST_COMPUTED, has_meaning
+from satura.rewrite.check.disagreement import disagreement
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import attention, concat, winograd
 from satura.rewrite.ops.cells import Cell

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -25,7 +25,6 @@ class Bound:
 
     A rounding is that of the result's dtype, or one of relative size `rounding` where both sides
     round so on their way to a wider one.
-    With `nan_for_inf` a NaN agrees with an infinity, as inf - inf does with inf * (1 - 1).
     `only_finite` leaves out elements that are not finite, where a constant made them so (x * 1e38)
     or some sum has no elements, as 0 takes the place of 0 * inf then. What overflows when
     multiplied by `steps` agrees with an infinity of its sign. Integers and bools have no bound: a
@@ -34,7 +33,6 @@ class Bound:
 
     magnitude: float = 0.0
     steps: float = 0.0
-    nan_for_inf: bool = False
     only_finite: bool = False
     rounding: float = 0.0
 
@@ -52,6 +50,7 @@ def eps(dtype: DType) -> float:
 
 EXACTLY = Bound()
 ROUNDINGS = 4  # of the largest number for each operation of either side; docs/language.md says so
+ValueOf = Callable[[Node, Sequence[Array]], Array]
 SUMS = (Kind.REDUCTION, Kind.CONTRACTION, Kind.WINDOW)
 
 
@@ -64,13 +63,11 @@ def first_unlike(left: Array, right: Array, bound: Bound = EXACTLY) -> Index | N
     agree = agreement(left, right, bound.tolerance(dtype) if bound.steps else None)
     if bound.steps and dtype.is_float:
         sides = [side.astype(np.float64) for side in (left, right)]
-        finite, nans = [np.isfinite(side) for side in sides], [np.isnan(side) for side in sides]
+        finite = [np.isfinite(side) for side in sides]
         most = float(ml_dtypes.finfo(dtype.numpy).max) / bound.steps
         large = [np.abs(side) > most for side in sides]
         is_little = (finite[0] != finite[1]) & (np.signbit(sides[0]) == np.signbit(sides[1]))
         agree |= large[0] & large[1] & is_little
-        if bound.nan_for_inf:
-            agree |= ~finite[0] & ~finite[1] & (nans[0] | nans[1])
         if bound.only_finite:
             agree |= ~finite[0] | ~finite[1]
     return first_difference(agree)
@@ -105,11 +102,6 @@ def is_finite(value: Array) -> bool:
     return bool(_are_finite(value).all())
 
 
-def has_nan(value: Array) -> bool:
-    """Whether an element is NaN."""
-    return DType.of(value.dtype).is_float and bool(np.isnan(value.astype(np.float64)).any())
-
-
 @dataclass(frozen=True)
 class Evaluated:
     """Values of all nodes of a concrete program, and a bound for what its outputs may differ by."""
@@ -127,15 +119,21 @@ def evaluate_all(program: Program, arguments: Mapping[str, Array], exact: bool) 
     return Evaluated(tuple(values), EXACTLY if exact else _bound_for(program, values))
 
 
-def node_values(nodes: Sequence[Node], arguments: Mapping[str, Array]) -> list[Array]:
-    """The values of the first nodes of a program."""
+def value_of(node: Node, operands: Sequence[Array]) -> Array:
+    """The value of a node that is not an input."""
+    return apply_op(node.op, operands, node.attributes)
+
+
+def node_values(
+    nodes: Sequence[Node], arguments: Mapping[str, Array], of: ValueOf = value_of
+) -> list[Array]:
+    """The values of the first nodes of a program, inputs' own and what `of` gives for others."""
     values: list[Array] = []
     for node in nodes:
         if node.op.name == "input":
             values.append(np.array(arguments[node.input_name], order="C"))
         else:
-            operands = [values[i] for i in node.operands]
-            values.append(apply_op(node.op, operands, node.attributes))
+            values.append(of(node, [values[i] for i in node.operands]))
     return values
 
 
@@ -159,10 +157,9 @@ def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
             left, right = (values[i] for i in node.operands[:2])
             seen = magnitude([left, *_fills(node.attributes)])
             largest = max(largest, seen * magnitude([right]))
-    went_in = [values[index] for index in program.inputs]
     largest = max(largest, magnitude(values))
     rounding = min(_coarsest_rounding(program, side) for side in program.output_nodes)
-    return Bound(largest, steps, not any(map(has_nan, went_in)), only_finite, rounding)
+    return Bound(largest, steps, only_finite, rounding)
 
 
 def _coarsest_rounding(program: Program, side: int) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from satura.rewrite.check.both_sides import Failure, elements_where_unlike
+from satura.rewrite.check.both_sides import Failure
 from satura.rewrite.check.compare import node_values
+from satura.rewrite.check.disagreement import elements_where_unlike
 from satura.rewrite.check.no_right_side import RefusedOp, refused_op
 from satura.rewrite.check.report import Counterexample
 from satura.rewrite.language.dsl import Direction, Rule

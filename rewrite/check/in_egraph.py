@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from satura.rewrite.check.arguments import random_arguments
-from satura.rewrite.check.both_sides import (
-    SIZES,
-    Failure,
-    UncomputableError,
-    disagreement,
-    has_meaning,
-    right_side_failure,
-    zeros,
-)
+from satura.rewrite.check.both_sides import SIZES, Failure, has_meaning, right_side_failure, zeros
 from satura.rewrite.check.compare import first_conflict
+from satura.rewrite.check.disagreement import UncomputableError, disagreement
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.unstable import unstable_call
 from satura.rewrite.egraph.limits import Limits

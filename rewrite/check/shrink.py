@@ -13,14 +13,9 @@ from random import Random
 
 import numpy as np
 
-from satura.rewrite.check.both_sides import (
-    Failure,
-    UncomputableError,
-    disagreement,
-    elements_where_unlike,
-    examine,
-)
+from satura.rewrite.check.both_sides import Failure, examine
 from satura.rewrite.check.compare import is_finite, node_values
+from satura.rewrite.check.disagreement import UncomputableError, disagreement, elements_where_unlike
 from satura.rewrite.check.fewer_axes import with_fewer_axes
 from satura.rewrite.check.instances import NO_WISH, Instance, Wish, draw_from
 from satura.rewrite.check.plain_dtypes import with_plain_dtypes

@@ -18,16 +18,12 @@ from typing import cast
 import numpy as np
 
 from satura.rewrite.check.answer_steps import with_answers
-from satura.rewrite.check.both_sides import (
-    Failure,
-    disagreement,
-    examine,
-    right_side_failure,
-)
+from satura.rewrite.check.both_sides import Failure, examine, right_side_failure
 from satura.rewrite.check.common_steps import with_common_steps
 from satura.rewrite.check.compare import node_values
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
+from satura.rewrite.check.disagreement import disagreement
 from satura.rewrite.check.every_value import of_every_value, with_numbers_at_ends
 from satura.rewrite.check.exchanged_extents import with_exchanged_extents
 from satura.rewrite.check.extremes import (
