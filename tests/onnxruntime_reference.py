@@ -120,6 +120,19 @@ def kept_by_pools(
     }
 
 
+def with_casts_in_two_steps(program: Program) -> Program:
+    """The program with casts of f64 to f16 and bf16 by way of f32, as onnxruntime computes them."""
+    build = Builder()
+    made: list[int] = []
+    for node in program.nodes:
+        operands = [made[at] for at in node.operands]
+        is_narrowed = node.op.name == "cast" and node.type.dtype in (DType.F16, DType.BF16)
+        if is_narrowed and build.type(operands[0]).dtype is DType.F64:
+            operands = [build.cast(operands[0], DType.F32)]
+        made.append(build.add(node.op.name, operands, *node.attributes))
+    return build.program({name: made[at] for name, at in program.outputs})
+
+
 def _with_lossy_pools(program: Program, nan: float) -> Program:
     """The program with -`nan` for NaN in maxima under windows, and the least number for -inf."""
     build = Builder()
