@@ -147,13 +147,15 @@ def _with_every_value(arguments: dict[str, Array], draw: Draw) -> dict[str, Arra
     random = np.random.default_rng(draw.random.getrandbits(64))
     found = dict(arguments)
     small = [name for name, array in arguments.items() if _has_room(array)]
+    in_a_row = 1
     for number, name in enumerate(small):
         array = arguments[name]
         values = _every_value(DType.of(array.dtype))
         places = np.arange(array.size)
         if number == 0:
-            places = places // (array.size // len(values))
-        elif number > 1:
+            in_a_row = array.size // len(values)
+            places = places // in_a_row
+        elif number > 1 or in_a_row < len(values):
             places = random.permutation(array.size)
         found[name] = values[places % len(values)].reshape(array.shape)
     return found

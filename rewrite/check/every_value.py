@@ -10,10 +10,19 @@ from random import Random
 import numpy as np
 
 from satura.rewrite.check.chosen_elements import ends_of
-from satura.rewrite.check.instances import SHAPED, Instance, Wish, draw_instance, fires, ops_of
+from satura.rewrite.check.every_choice import functions_of
+from satura.rewrite.check.instances import (
+    SHAPED,
+    Instance,
+    Wish,
+    draw_instance,
+    fires,
+    is_well_typed,
+    ops_of,
+)
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import type_of
-from satura.rewrite.types.attributes import Attribute, Padding, Perm
+from satura.rewrite.types.attributes import Attribute, Padding, Perm, Shape
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import DType, TensorType
 
@@ -28,6 +37,8 @@ OF_SHAPES = (TensorType, Padding, Perm, *SHAPED)
 FEW, MANY = (256, 1), (256, 256)
 ENDS = (49, 49)  # more elements than four integers have combinations of ends, or three floats
 ENDS_DRAWS = 160
+Dtypes = tuple[DType, ...]
+Functions = tuple[Attribute, ...]
 PLACES = {"gather", "scatter"}  # ops of which an operand is not any number
 
 
@@ -36,18 +47,21 @@ def of_every_value(
 ) -> Iterator[Instance]:
     """Matches like the firings with small operands, which have an element for each value.
 
-    They have each choice of dtypes in turn. Floats of laws up to rounding do not count.
+    They have each choice of dtypes and functions in turn. Floats of laws up to rounding do not
+    count.
     """
     random = Random(seed)
-    by_dtypes: dict[tuple[DType, ...], list[Instance]] = {}
+    by_choice: dict[tuple[Dtypes, Functions], list[Instance]] = {}
     for each in firings if ops_of(direction) <= OF_ELEMENTS else ():
         dtypes = tuple(type_.dtype for type_ in each.types.values())
         if any(_is_small(dtype, exact) for dtype in dtypes):
-            by_dtypes.setdefault(dtypes, []).append(each)
-    groups = list(by_dtypes.items())
+            by_choice.setdefault((dtypes, functions_of(each)), []).append(each)
+    groups = list(by_choice.items())
     left, wide = WANTED * scale, WIDE * scale
-    for number in range(DRAWS * scale if groups else 0):
-        dtypes, bases = groups[number % len(groups)]
+    if any(functions for _, functions in by_choice):
+        left, wide = left + len(groups), wide + len(groups)
+    for number in range(max(DRAWS * scale, 2 * len(groups)) if groups else 0):
+        (dtypes, _), bases = groups[number % len(groups)]
         bits = sum(8 * dtype.itemsize for dtype in dtypes if _is_small(dtype, exact))
         is_wide = bits > 8 and wide > 0
         instance = _with_shape(random.choice(bases), MANY if is_wide else FEW, random)
@@ -65,7 +79,7 @@ def with_numbers_at_ends(
     are computed one by one; and with special constants: their own, -1 for all, the least of their
     types, and so on, then combinations of these. Floats of laws up to rounding do not count."""
     random = Random(seed)
-    by_dtypes: dict[tuple[DType, ...], list[Instance]] = {}
+    by_dtypes: dict[Dtypes, list[Instance]] = {}
     for each in firings if not ops_of(direction) & PLACES else ():
         types = [type_.dtype for type_ in each.types.values()]
         numbers = [_dtype_of(value) for value in _numbers(each).values()]
@@ -118,9 +132,24 @@ def _is_small(dtype: DType, exact: bool) -> bool:
 
 def _with_shape(base: Instance, shape: tuple[int, ...], random: Random) -> Instance | None:
     """A match like `base` with another shape; None where the draw gives none."""
-    root = TensorType(type_of(base.direction.left, base.bindings).dtype, shape)
+    old = type_of(base.direction.left, base.bindings)
+    root = old.with_shape(shape)
+    resized = replace(
+        base, values=tuple((name, _resized(each, old, root)) for name, each in base.values)
+    )
+    if is_well_typed(resized) and type_of(base.direction.left, resized.bindings) == root:
+        return resized
     given = tuple((name, value) for name, value in base.values if not isinstance(value, OF_SHAPES))
     dtypes = tuple(dict.fromkeys((root.dtype, *(each.dtype for each in base.types.values()))))
     return draw_instance(
         base.direction, random, Wish(len(shape), shape, dtypes, given=given, root=root)
     )
+
+
+def _resized(
+    value: TensorType | Attribute, old: TensorType, new: TensorType
+) -> TensorType | Attribute:
+    """A type or shape that is as large as `old`, as large as `new`; any other value as it is."""
+    if isinstance(value, TensorType) and value.shape == old.shape:
+        return value.with_shape(new.shape)
+    return Shape(new.shape) if value == Shape(old.shape) else value

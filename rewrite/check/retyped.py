@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice, product
+from itertools import product
 from random import Random
 
 from satura.rewrite.check.instances import Instance, draw_instance, is_well_typed
@@ -21,8 +21,6 @@ from satura.rewrite.types.tensor_type import DType, TensorType
 MOST_BASES = 4  # instances that are asked about
 MOST_ASKED = 2000  # dtypes for each of them
 DRAWS = 600
-MOST_TURNS = 500
-FEW = 6  # elements, of which some are special
 
 Dtypes = Mapping[str, DType]
 """The dtypes of variables: tensors, numbers, and dtypes themselves."""
@@ -33,36 +31,16 @@ def retyped(direction: Direction, near: Sequence[Instance], random: Random) -> I
     instances that nearly fire."""
     drawn = (draw_instance(direction, random) for _ in range(MOST_BASES))
     bases = [*near[:MOST_BASES], *(each for each in drawn if each is not None)]
-    known = [dtypes for base in bases[:MOST_BASES] for dtypes in _fitting(base, random)]
+    known = [dtypes for base in bases[:MOST_BASES] for dtypes in fitting_dtypes(base, random)]
     for _ in range(DRAWS if known else 0):
         instance = draw_instance(direction, random)
         if instance is not None:
-            other = _with_dtypes(instance, random.choice(known))
+            other = with_dtypes(instance, random.choice(known))
             if is_well_typed(other):
                 yield other
 
 
-def of_every_dtype(
-    direction: Direction, firings: Sequence[Instance], seed: int, scale: int
-) -> Iterator[Instance]:
-    """Firings of a law that names its dtypes, where each choice of them has its turn."""
-    if not any(issubclass(sort, DType) for sort in direction.variables.values()):
-        return
-    random = Random(seed)
-    bases = [each for each in firings if sum(map(_elements, each.types.values())) >= FEW]
-    fitting = _fitting(random.choice(bases), random) if bases else iter(())
-    for number, dtypes in enumerate(islice(fitting, MOST_TURNS * scale)):
-        instance = _with_dtypes(bases[number % len(bases)], dtypes)
-        if is_well_typed(instance):
-            yield instance
-
-
-def _elements(type_: TensorType) -> int:
-    """The number of its elements; 0 if that is open."""
-    return type_.size if isinstance(type_.size, int) else 0
-
-
-def _fitting(base: Instance, random: Random) -> Iterator[Dtypes]:
+def fitting_dtypes(base: Instance, random: Random) -> Iterator[Dtypes]:
     """Dtypes for which `base` is well typed and meets the conditions."""
     groups = _groups(base)
     choices = list(product(DType, repeat=min(len(groups), 3)))
@@ -71,7 +49,7 @@ def _fitting(base: Instance, random: Random) -> Iterator[Dtypes]:
         dtypes = {
             name: dtype for group, dtype in zip(groups, chosen, strict=True) for name in group
         }
-        other = _with_dtypes(base, dtypes)
+        other = with_dtypes(base, dtypes)
         if _meets_conditions(other) and is_well_typed(other):
             yield dtypes
 
@@ -88,7 +66,7 @@ def _groups(base: Instance) -> list[list[str]]:
     return [*alike.values(), *alone]
 
 
-def _with_dtypes(base: Instance, dtypes: Dtypes) -> Instance:
+def with_dtypes(base: Instance, dtypes: Dtypes) -> Instance:
     def changed(name: str, value: TensorType | Attribute) -> TensorType | Attribute:
         dtype = dtypes.get(name)
         if dtype is None:

@@ -22,6 +22,7 @@ from satura.rewrite.check.named_values import named_dtypes
 from satura.rewrite.check.report import DirectionReport
 from satura.rewrite.check.retyped import retyped
 from satura.rewrite.check.solved import solved
+from satura.rewrite.check.solved_within import solved_within
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import ExpressionError, RuleError
 from satura.rewrite.language.conditions import asks_for_value
@@ -93,10 +94,13 @@ class Firings:
         resemble what fired or met most conditions, use one family of dtypes or high ranks, prefer
         functions and dtypes that the rule names, reverse what is sliced or reshaped, or begin with
         the operands. Some meet what conditions say that variables are equal to. If firings
-        stay rare, twice as many attempts are made, and at last dtypes are tried for which the
-        conditions hold.
+        stay rare, twice as many attempts are made, then the equations within the conditions'
+        functions are solved, and at last dtypes are tried for which the conditions hold.
         """
         self._draw(random, wanted, attempts)
+        if 3 * len(self.found) < wanted:
+            for instance in solved_within(self.direction, random):
+                self._try(instance, NO_WISH, room=len(self.found) < wanted)
         if 3 * len(self.found) < wanted and RARELY * len(self.found) < self.matches:
             for instance in retyped(
                 self.direction, [*self.found.values()] or self._nearest, random

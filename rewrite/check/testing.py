@@ -24,6 +24,7 @@ from satura.rewrite.check.compare import node_values
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
 from satura.rewrite.check.disagreement import disagreement
+from satura.rewrite.check.every_choice import of_every_choice
 from satura.rewrite.check.every_value import of_every_value, with_numbers_at_ends
 from satura.rewrite.check.exchanged_extents import with_exchanged_extents
 from satura.rewrite.check.extremes import (
@@ -54,7 +55,6 @@ from satura.rewrite.check.open_extents import with_open_extents
 from satura.rewrite.check.plain_constants import of_plain_constants
 from satura.rewrite.check.refute import first_failure
 from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
-from satura.rewrite.check.retyped import of_every_dtype
 from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.check.unstable import unstable_call
@@ -178,6 +178,7 @@ def _failure_at_extremes(
     failure = first_failure(chain.from_iterable(batches), rule.exact, seed)
     for firings in tried:
         chosen = (firings.direction, [*firings.found.values()], seed + 1, scale)
+        choices = [*of_every_choice(*chosen[:2], seed, scale)]
         failure = (
             failure
             or first_failure(of_small_extents(*chosen, empty=False), rule.exact, seed, "edge")
@@ -186,7 +187,10 @@ def _failure_at_extremes(
             or (rule.exact and first_failure(of_choices(chosen[1], scale), True, seed, "few"))
             or (rule.exact and first_failure(of_long_sums(*chosen), True, seed, "unlike"))
             or first_failure(
-                of_every_value(*chosen[:2], rule.exact, seed, scale), rule.exact, seed, "every"
+                of_every_value(chosen[0], [*chosen[1], *choices], rule.exact, seed, scale),
+                rule.exact,
+                seed,
+                "every",
             )
             or (rule.exact and first_failure(with_answers(*chosen[1:]), True, seed, "steps"))
             or first_failure(
@@ -213,7 +217,7 @@ def _extremes(
     yield from of_long_windows(direction, found, seed, scale)
     yield from of_reversed_shapes(direction, seed, scale)
     yield from of_narrow_dtypes(direction, seed, scale)
-    yield from of_every_dtype(direction, found, seed, scale)
+    yield from of_every_choice(direction, found, seed, scale)
     beside = [*neighbours(direction, found, seed, scale)]
     yield from beside
     yield from with_open_extents(direction, found, scale)

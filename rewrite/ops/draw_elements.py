@@ -125,7 +125,8 @@ class DrawnElements:
             ends = (least, least + 1, most - 1, most, most // 2 + 1)
             any_one = self.random.randint(least, most)
             beside = [_beside_tie(self.random)] if dtype.itemsize == 8 else []
-            return 0, 1, *ends, power - 1, power, power, power + 1, any_one, *beside
+            shifted = 8 * dtype.itemsize - self.random.randrange(2)
+            return 0, 1, *ends, power - 1, power, power, power + 1, any_one, shifted, *beside
         return [self._special_float(dtype, moderate) for _ in range(SPECIAL_FLOATS)]
 
     def _special_float(self, dtype: DType, moderate: bool) -> float:

@@ -1,0 +1,234 @@
+"""Matches that meet the equations inside the functions which conditions call.
+
+A function such as `w.sizes == (n,) and w.lo == (n - 1,)` holds for few of the windows that are
+drawn. Its comparisons are written down while it runs: a field that is compared with something is
+given that value, until all conditions hold. Fuzzers of programs do the same with what the compared
+program reads: C. Aschermann et al., REDQUEEN, NDSS 2019.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import inspect
+import operator
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from random import Random
+from types import FunctionType
+from typing import cast
+
+from satura.rewrite.check.from_operands import draw_from_operands
+from satura.rewrite.check.instances import Instance, draw_instance, is_well_typed
+from satura.rewrite.check.neighbours import stepped
+from satura.rewrite.language.dsl import Direction
+from satura.rewrite.language.expressions import Apply, Expression
+from satura.rewrite.types.attributes import Attribute
+from satura.rewrite.types.constant import Constant, Scalar
+from satura.rewrite.types.tensor_type import COMPUTED, TensorType
+
+BASES = 800  # matches that are changed
+LIKE_OTHERS = 0.7  # of these, once there are some
+OTHER_DTYPE = 0.3
+EXTENTS = (1, 9)
+AS_A_WHOLE = 0.7  # of changes, where a field as a whole is one side
+ROUNDS = 30  # changes of one match
+RECORDER = "__compared__"
+OURS = ("satura.rewrite.", "numpy")
+Values = Mapping[str, object]
+Pair = tuple[object, object]
+
+
+def solved_within(direction: Direction, random: Random) -> Iterator[Instance]:
+    """Well-typed matches for which the conditions hold, as far as equations decide that; many are
+    like earlier ones with another extent or dtype, to which the other values are fitted anew."""
+    comparing = _Comparing(direction)
+    found: list[Instance] = []
+    for number in range(BASES if comparing.has_functions else 0):
+        if found and random.random() < LIKE_OTHERS:
+            base: Instance | None = _moved(random.choice(found), random)
+        else:
+            drawn = draw_from_operands if number % 2 else draw_instance
+            base = drawn(direction, random)
+        instance = base and _changed_until_it_holds(base, comparing, random)
+        if instance is not None and is_well_typed(instance):
+            found.append(instance)
+            yield instance
+
+
+def _moved(instance: Instance, random: Random) -> Instance:
+    """The instance with another extent of one tensor, or another attribute, and now and then with
+    other dtypes."""
+    dtype = random.choice(COMPUTED) if random.random() < OTHER_DTYPE else None
+    name = random.choice([name for name, _ in instance.values])
+    values: list[tuple[str, TensorType | Attribute]] = []
+    for key, value in instance.values:
+        if isinstance(value, TensorType):
+            shape = list(value.shape)
+            if key == name and shape:
+                shape[random.randrange(len(shape))] = random.randint(*EXTENTS)
+            value = TensorType(dtype or value.dtype, tuple(shape))
+        elif key == name:
+            value = stepped(value, random)
+        values.append((key, value))
+    return replace(instance, values=tuple(values))
+
+
+def _changed_until_it_holds(
+    instance: Instance, comparing: _Comparing, random: Random
+) -> Instance | None:
+    """The instance with fields changed one after the other; None where conditions still fail."""
+    met, pairs = comparing.asked(instance.bindings)
+    for _ in range(ROUNDS):
+        if not pairs:
+            return None
+        changes = _changes(instance, random.choice(pairs))
+        if not changes:
+            continue
+        whole = [each for each, is_whole in changes if is_whole]
+        chosen = whole if whole and random.random() < AS_A_WHOLE else [each for each, _ in changes]
+        other = random.choice(chosen)
+        now, open_pairs = comparing.asked(other.bindings)
+        if now >= met:
+            instance, met, pairs = other, now, open_pairs
+        if met == comparing.all_met:
+            return instance
+    return None
+
+
+class _Comparing:
+    """The conditions of a direction, with functions that write down what they compare."""
+
+    def __init__(self, direction: Direction) -> None:
+        self.pairs: list[Pair] = []
+        self.equal = 0
+        self.scopes: dict[int, dict[str, object]] = {}
+        self.made: dict[FunctionType, Callable[..., object]] = {}
+        self.conditions = [self._recording(each) for each in direction.conditions]
+        self.has_functions = bool(self.made)
+        self.all_met = (len(self.conditions), 0)
+
+    def asked(self, values: Values) -> tuple[tuple[int, int], list[Pair]]:
+        """How many conditions hold, and equations in the first one that does not; and the pairs
+        that are not equal there."""
+        self.pairs, self.equal = [], 0
+        for number, condition in enumerate(self.conditions):
+            self.pairs, self.equal = [], 0
+            try:
+                holds = bool(condition.evaluate(values))
+            except Exception:  # an author's function may raise anything for what it does not expect
+                holds = False
+            if not holds:
+                return (number, self.equal), self.pairs
+        return self.all_met, []
+
+    def compared(self, left: object, right: object, is_equal: bool) -> bool:
+        """Whether two values are equal, or are not, as was asked; a pair that differs is kept."""
+        answer = bool(left == right)
+        self.equal += answer
+        if not answer:
+            self.pairs.append((left, right))
+        return answer is is_equal
+
+    def _recording(self, expression: Expression) -> Expression:
+        if not isinstance(expression, Apply):
+            return expression
+        function = expression.function
+        if function is operator.eq:
+            function = self._equals
+        elif function is not getattr:
+            function = self._function(function)
+        arguments = tuple(map(self._recording, expression.arguments))
+        keywords = tuple((name, self._recording(each)) for name, each in expression.keywords)
+        return Apply(function, arguments, keywords)
+
+    def _equals(self, left: object, right: object) -> bool:
+        return self.compared(left, right, True)
+
+    def _function(self, function: Callable[..., object]) -> Callable[..., object]:
+        """The author's function with its comparisons written down; any other one as it is."""
+        plain = inspect.unwrap(function)
+        if not isinstance(plain, FunctionType) or plain.__module__.startswith(OURS):
+            return function
+        if plain not in self.made:
+            self.made[plain] = function  # as long as it is made, and where it cannot be
+            self.made[plain] = self._made(plain) or function
+        return self.made[plain]
+
+    def _made(self, function: FunctionType) -> Callable[..., object] | None:
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        except (OSError, SyntaxError, TypeError):
+            return None
+        definition = tree.body[0]
+        if function.__closure__ or not isinstance(definition, ast.FunctionDef):
+            return None
+        definition.decorator_list = []
+        written = ast.fix_missing_locations(_Recorded().visit(tree))
+        flags = __future__.annotations.compiler_flag
+        code = compile(written, function.__code__.co_filename, "exec", flags, dont_inherit=True)
+        scope = self.scopes.setdefault(
+            id(function.__globals__), {**function.__globals__, RECORDER: self.compared}
+        )
+        for name in function.__code__.co_names:
+            helper = function.__globals__.get(name)
+            if callable(helper) and isinstance(inspect.unwrap(helper), FunctionType):
+                scope[name] = self._function(helper)
+        exec(code, scope)
+        return cast(Callable[..., object], scope[definition.name])
+
+
+class _Recorded(ast.NodeTransformer):
+    """Calls of the recorder in the place of `==` and `!=`."""
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        self.generic_visit(node)
+        if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq | ast.NotEq):
+            return node
+        is_equal = ast.Constant(isinstance(node.ops[0], ast.Eq))
+        arguments = [node.left, node.comparators[0], is_equal]
+        return ast.Call(ast.Name(RECORDER, ast.Load()), arguments, [])
+
+
+def _changes(instance: Instance, pair: Pair) -> list[tuple[Instance, bool]]:
+    """The instance with one side of a pair wherever the other side is a value, a field of one or a
+    part of such a field; and whether it is no part."""
+    found = []
+    for old, new in (pair, pair[::-1]):
+        sides = [(old, new)]
+        if isinstance(old, tuple) and isinstance(new, tuple) and len(old) == len(new):
+            sides += [each for each in zip(old, new, strict=True) if each[0] != each[1]]
+        for one, other in sides:
+            for number, (name, value) in enumerate(instance.values):
+                for changed, is_whole in _with_other(value, one, other):
+                    values = list(instance.values)
+                    values[number] = (name, changed)
+                    found.append((replace(instance, values=tuple(values)), is_whole))
+    return found
+
+
+def _with_other(
+    value: TensorType | Attribute, old: object, new: object
+) -> Iterator[tuple[TensorType | Attribute, bool]]:
+    """The value with `new` in the place of `old`, once for each place where that is."""
+    if isinstance(value, Constant | Scalar) or not is_dataclass(value):
+        return
+    if _is_same(value, old) and isinstance(new, type(value)):
+        yield new, True
+    for part in fields(value):
+        found = getattr(value, part.name)
+        choices = [(new, True)] if _is_same(found, old) else []
+        if isinstance(found, tuple):
+            places = [at for at, each in enumerate(found) if _is_same(each, old)]
+            choices += [((*found[:at], new, *found[at + 1 :]), False) for at in places]
+        for choice, is_whole in choices:
+            try:
+                changed = replace(value, **{part.name: choice})  # type: ignore[arg-type]
+            except Exception:  # what the value refuses: its constructor may ask anything
+                continue
+            yield changed, is_whole
+
+
+def _is_same(value: object, old: object) -> bool:
+    return type(value) is type(old) and bool(value == old)
