@@ -117,7 +117,7 @@ FAULTS = (
         "rewrite/onnx/lower/tensors.py",
         'self._need(least, "<=", dim)',
         'self._need(least - 9, "<=", dim)',
-        "tests/test_other_sizes.py",
+        "tests/test_negative_extents.py",
     ),
     Fault(
         "backend/plan/plans.py",
@@ -725,7 +725,7 @@ FAULTS = (
         "rewrite/onnx/size_arithmetic.py",
         "found = self.at(dim) >= 0",
         "found = self.at(dim) >= -4",
-        "tests/test_other_sizes.py",
+        "tests/test_computed_sizes.py",
     ),
     Fault(
         "rewrite/onnx/lower/tensors.py",
