@@ -712,7 +712,7 @@ FAULTS = (
         "satura/artifact/sums.py",
         "total += word",
         "total = word",
-        "tests/test_artifacts.py",
+        "tests/test_artifact_damage.py",
     ),
     # sizes that other programs run
     Fault(
