@@ -23,7 +23,7 @@ from satura.rewrite.onnx.parts import Parts
 from satura.rewrite.onnx.write.emitter import OPSET
 from satura.rewrite.onnx.write.save import save, to_model
 from satura.rewrite.types.tensor_type import Array
-from tests import test_data_control_flow as flow
+from tests import control_flow_models as flow
 from tests import test_data_extents as extents
 from tests import test_data_in_a_row as in_a_row
 from tests.command_line import cli
