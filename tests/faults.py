@@ -694,7 +694,7 @@ FAULTS = (
         "rewrite/onnx/lower/indexing.py",
         "chosen = chosen[chosen < extent]",
         "chosen = chosen[chosen <= extent]",
-        "tests/test_load_shapes.py",
+        "tests/test_deciding_sizes.py",
     ),
     Fault(
         "backend/plan/plans.py",
