@@ -18,7 +18,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.faults import FAULTS, ROOT, Fault
+from tests.fault import ROOT, Fault
+from tests.faults import FAULTS
 
 TIERS = {"test": [], "deep": ["-m", "deep or hypothesis", "--hypothesis-profile=deep"]}
 HANG = 3600.0  # seconds

@@ -1,4 +1,4 @@
-"""The checker: its verdicts, what it covers, counterexamples that are small and can be pasted."""
+"""The checker: its verdicts and reports, and what its instances cover."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from satura.rewrite.language.dsl import (
 from satura.rewrite.language.terms import (
     binary,
     broadcast,
-    cast,
     gather,
     pad,
     reduce,
@@ -49,66 +48,25 @@ from satura.rewrite.types.attributes import (
     refuse_unless,
 )
 from satura.rewrite.types.constant import Scalar
-from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
-from satura.rewrite.types.typical import representative
 from satura.rules import DEFAULT
 from satura.testing import RuleReport, UnsoundError, assert_sound, check
+from tests.mistaken_laws import (
+    BROKEN,
+    QUICK,
+    RAISING,
+    WRONG,
+    careless,
+    garble,
+    meddle,
+    name_of,
+    report_of,
+    shift_axes,
+    swell,
+    widen,
+)
 from tests.museum import minus_itself, units, zero_of
 from tests.tiers import deep_but
-
-
-@rule
-def swap(x: Tensor, p: Perm, q: Perm) -> Law:
-    """transpose(transpose(x, p), q) = transpose(x, q then p): the wrong way round"""
-    return rewrites(transpose(transpose(x, p), q), transpose(x, q[p]))
-
-
-@attribute_function
-def seems_whole(type_: TensorType, slices: Slices) -> bool:
-    """Whether every axis is whole at typical sizes, and read in order."""
-    axes = zip(type_.shape, slices.starts, slices.sizes, slices.steps, strict=True)
-    return all(
-        start == 0 and step == 1 and representative(dim) == representative(size)
-        for dim, start, size, step in axes
-    )
-
-
-@rule
-def drop_slice_that_seems_whole(x: Tensor, s: Slices) -> Law:
-    """slice(x, s) = x, when s seems whole"""
-    return rewrites(slice_(x, s), x, seems_whole(x.type, s))
-
-
-@attribute_function
-def wider(padding: Padding) -> Padding:
-    """One element more."""
-    refuse_unless(bool(padding.lo), "there is no axis")
-    return Padding((padding.lo[0] + 1, *padding.lo[1:]), padding.hi)
-
-
-@rule
-def widen(x: Tensor, v: Scalar, b: Padding) -> Law:
-    """pad(x, v, b) = pad(x, v, b and one more)"""
-    return rewrites(pad(x, v, b), pad(x, v, wider(b)))
-
-
-@attribute_function
-def slices_of(p: Perm) -> Slices:
-    """Slices that reach outside."""
-    return Slices(p.order, (1,) * len(p.order), (1,) * len(p.order))
-
-
-@rule
-def shift_axes(x: Tensor, p: Perm) -> Law:
-    """transpose(x, p) = slice(x, p): no such thing"""
-    return rewrites(transpose(x, p), slice_(x, slices_of(p)))
-
-
-@rule(reassociates=True)
-def drop_a_term(x: Tensor, y: Tensor) -> Law:
-    """(x + y) + y = x + y"""
-    return rewrites(binary("add", binary("add", x, y), y), binary("add", x, y))
 
 
 @attribute_function
@@ -129,103 +87,10 @@ def with_idle_condition(f: UnaryFn, x: Tensor, p: Perm) -> Law:
     return equates(unary(f, transpose(x, p)), transpose(unary(f, x), p), p[p.inverse].is_identity)
 
 
-@attribute_function
-def out_of_range(p: Perm) -> Perm:
-    """Raise IndexError."""
-    return Perm((p.order[9],))
-
-
-@rule
-def careless(x: Tensor, p: Perm) -> Law:
-    """transpose(x, p) = transpose(x, …)"""
-    return rewrites(transpose(x, p), transpose(x, out_of_range(p)))
-
-
-@attribute_function
-def sorted_in_place(p: Perm) -> Perm:
-    """Changes its argument."""
-    object.__setattr__(p, "order", tuple(sorted(p.order)))
-    return p
-
-
-@rule
-def meddle(x: Tensor, p: Perm) -> Law:
-    """transpose(x, p) = x, after p was changed"""
-    return rewrites(transpose(x, p), transpose(x, sorted_in_place(p)))
-
-
-CALLS: list[Perm] = []
-
-
-@attribute_function
-def alternating(p: Perm) -> Perm:
-    """Answers p, and every fourth time its inverse."""
-    CALLS.append(p)
-    return p.inverse if len(CALLS) % 4 == 0 else p
-
-
-@rule
-def moody(x: Tensor, p: Perm) -> Law:
-    """transpose(x, p) = transpose(x, p), mostly"""
-    return rewrites(transpose(x, p), transpose(x, alternating(p)))
-
-
-@attribute_function
-def no_perm(p: Perm) -> Perm:
-    """A Perm of what is not an axis."""
-    return Perm((["a"], 0.5))  # type: ignore[arg-type]
-
-
-@rule
-def garble(x: Tensor, p: Perm) -> Law:
-    """transpose(x, p) = transpose(x, nonsense)"""
-    return rewrites(transpose(x, p), transpose(x, no_perm(p)))
-
-
-@attribute_function
-def enormous(shape: Shape) -> Shape:
-    """More elements than any machine holds."""
-    refuse_unless(bool(shape.dims), "there is no axis")
-    return Shape((10**15, *shape.dims[1:]))
-
-
-@attribute_function
-def first_of(shape: Shape) -> Slices:
-    """The first elements."""
-    rank = len(shape.dims)
-    return Slices((0,) * rank, shape.dims, (1,) * rank)
-
-
-@rule
-def swell(x: Tensor, s: Shape) -> Law:
-    """broadcast(x, s) = a part of something enormous"""
-    whole = broadcast(x, enormous(s))
-    return rewrites(broadcast(x, s), slice_(whole, first_of(s)))
-
-
-@functools.cache
-def report_of(entry: Rule) -> RuleReport:
-    """The report with all defaults."""
-    return check(entry)
-
-
 @functools.cache
 def check_drop_unit() -> RuleReport:
     """The report of few draws on a rule that holds."""
     return check(DEFAULT["drop_unit"], attempts=1500)
-
-
-WRONG = [swap, minus_itself, drop_slice_that_seems_whole, widen, shift_axes, drop_a_term]
-BROKEN = [meddle, moody, swell]
-RAISING = [careless, garble]
-
-
-def name_of(entry: object) -> str:
-    return str(getattr(entry, "name", entry))
-
-
-SLOW = (swap, shift_axes, drop_slice_that_seems_whole)  # to shrink
-QUICK = [wrong for wrong in WRONG if wrong not in SLOW]
 
 
 @pytest.mark.parametrize("wrong", deep_but([*QUICK, *BROKEN[:1]], [*WRONG, *BROKEN]), ids=name_of)
@@ -278,154 +143,6 @@ REASONS = {
 @pytest.mark.parametrize("wrong", deep_but([careless, meddle], REASONS), ids=name_of)
 def test_reasons_say_what_is_wrong(wrong: Rule) -> None:
     assert REASONS[wrong] in report_of(wrong).reason
-
-
-SMALLEST = {
-    "swap": {"x": "f32[1, 1, 2]", "p": "", "q": ""},
-    "minus_itself": {"x": "f32[]"},
-    "drop_slice_that_seems_whole": {"x": "", "s": ""},
-    "widen": {"x": "f32[1]", "v": "f32(0.0)", "b": "[0:0]"},
-    "drop_a_term": {"x": "f32[]", "y": "f32[]"},
-}
-
-
-@pytest.mark.parametrize("wrong", deep_but(QUICK, WRONG), ids=name_of)
-def test_counterexamples_are_small(wrong: Rule) -> None:
-    found = report_of(wrong).counterexample
-    assert found is not None
-    for name, smallest in SMALLEST.get(wrong.name, {}).items():
-        assert sorted(found.bindings[name]) == sorted(smallest or found.bindings[name])
-    larger = check(wrong, shrink=False).counterexample
-    assert larger is not None and length(found.program) <= length(larger.program) + len("-")
-
-
-@rule
-def to_bool(x: Tensor) -> Law:
-    """bool(x) = not (x == 0): not where nothing computes with x"""
-    return rewrites(cast(x, DType.BOOL), unary("not", binary("eq", x, 0)))
-
-
-@pytest.mark.deep
-def test_what_only_rare_types_refute_is_small_too() -> None:
-    found = report_of(to_bool).counterexample
-    assert found is not None and found.bindings["x"].endswith("[]")
-
-
-@pytest.mark.deep
-def test_integers_that_are_seldom_drawn_are_few() -> None:
-    found = report_of(compare_as_floats).counterexample
-    assert found is not None and found.bindings["x"].endswith("[]")
-
-
-@rule
-def compare_as_floats(x: Tensor, y: Tensor) -> Law:
-    """f32(x) < f32(y) = x < y: not for two large neighbours"""
-    left = binary("lt", cast(x, DType.F32), cast(y, DType.F32))
-    same = x.type.dtype == y.type.dtype
-    return rewrites(left, binary("lt", x, y), x.type.dtype.is_integer & same)
-
-
-def length(program: str) -> int:
-    """Letters of a program and its arguments, whatever its element types are called."""
-    made = program.partition("results = ")[0]  # how it is shown depends on what is wrong
-    return len(re.sub(r"[a-zA-Z]+\d+\b|\.0\b", "", made))
-
-
-def test_values_are_simple() -> None:
-    found = report_of(minus_itself).counterexample
-    assert found is not None and (found.left, found.right) == ("nan", "0.0")
-    added = report_of(drop_a_term).counterexample
-    assert added is not None and (added.left, added.right) == ("2.0", "1.0")
-
-
-@pytest.mark.deep
-def test_symbolic_counterexamples_name_their_sizes() -> None:
-    found = report_of(drop_slice_that_seems_whole).counterexample
-    assert found is not None and set(found.sizes) <= {"n", "m"} and found.sizes
-
-
-@rule
-def negated(x: Tensor, y: Tensor, d: DType) -> Law:
-    """-d(x) * y = d(x) * y of bf16: both the type of y and that of x are not NumPy's"""
-    cast_x = cast(x, d)
-    of_bf16 = (d == DType.BF16) & (x.type.dtype == DType.U4)
-    return rewrites(binary("mul", unary("neg", cast_x), y), binary("mul", cast_x, y), of_bf16)
-
-
-PASTED = deep_but([drop_a_term, negated], [*WRONG, swell, negated])
-
-
-@pytest.mark.parametrize("wrong", PASTED, ids=name_of)
-def test_a_pasted_counterexample_shows_both_sides(wrong: Rule, tmp_path: Path) -> None:
-    found = report_of(wrong).counterexample
-    assert found is not None
-    script = tmp_path / "pasted.py"
-    script.write_text(found.program)
-    run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    left, right = run.stdout.splitlines()
-    assert left.split(maxsplit=1) == ["left", found.left]
-    assert right.split(maxsplit=1) == ["right", found.right or found.reason]
-    assert left.split()[1:] != right.split()[1:]
-
-
-@attribute_function
-def one_past_the_end(x: TensorType) -> Scalar:
-    refuse_unless(x.rank == 1 and isinstance(x.shape[0], int) and x.shape[0] > 0)
-    return Scalar.of(static(x.shape[0]), DType.I64)
-
-
-@attribute_function
-def has_one(s: Slices) -> bool:
-    return s.sizes == (1,)
-
-
-@rule
-def first_is_past_the_end(x: Tensor, s: Slices) -> Law:
-    """slice(x, s) = gather(x, n), of one element: there is none at n"""
-    left = slice_(x, s)
-    at = scalar(one_past_the_end(x.type))
-    return rewrites(left, reshape(gather(x, at, Axis(0)), Shape(left.type.shape)), has_one(s))
-
-
-def test_what_cannot_be_computed_is_pasted_whole(tmp_path: Path) -> None:
-    """The left side is printed, and why there is no right one."""
-    found = check(first_is_past_the_end).counterexample
-    assert found is not None and found.left and not found.right
-    assert "the right side cannot be computed: gather: an index lies outside" in found.reason
-    script = tmp_path / "pasted.py"
-    script.write_text(found.program)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    left, right = done.stdout.splitlines()
-    assert left.split(maxsplit=1) == ["left", found.left]
-    assert right.startswith("right cannot be computed:") and "an index lies outside" in right
-
-
-@attribute_function
-def is_nothing(x: TensorType) -> bool:
-    return x.rank == 2 and x.shape[0] == 0 and x.shape[1] not in (0, 1)
-
-
-@rule
-def nothing_is_one_wide(x: Tensor, s: Slices) -> Law:
-    """slice(x, s) = max(slice(x, s), 1) where there are no rows"""
-    left = slice_(x, s)
-    return rewrites(left, reduce("max", left, Axes((1,))), is_nothing(left.type))
-
-
-@pytest.mark.deep
-def test_sides_that_print_alike_have_shapes(tmp_path: Path) -> None:
-    found = check(nothing_is_one_wide).counterexample
-    assert found is not None and found.left != found.right
-    script = tmp_path / "pasted.py"
-    script.write_text(found.program)
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
-    left, right = done.stdout.splitlines()
-    assert left == f"left  {found.left}" and right == f"right {found.right}"
-
-
-def test_a_refuted_rule_names_the_first_differing_element() -> None:
-    assert report_of(minus_itself).reason == "at [] the left side is nan, the right side 0.0"
-    assert report_of(widen).reason == "the left side is f32[1], the right side f32[2]"
 
 
 @pytest.mark.deep

@@ -1,4 +1,4 @@
-"""Laws up to rounding where terms overflow that would cancel, and where that is no excuse."""
+"""Laws up to rounding where terms overflow or cancel, and where that is no excuse."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from satura.language import (
     rewrites,
     rule,
 )
-from satura.rewrite.check.disagreement import disagreement
+from satura.rewrite.check.compare import eps
+from satura.rewrite.check.disagreement import UncomputableError, disagreement
 from satura.rewrite.check.testing import check
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.program.program import Program
@@ -217,3 +218,83 @@ def test_laws_of_sums_that_overflow_hold(right: Rule, seed: int) -> None:
 @pytest.mark.parametrize("wrong", [square_of_quotients, scale_by_sums], ids=lambda each: each.name)
 def test_wrong_laws_of_sums_are_refuted(wrong: Rule, seed: int) -> None:
     assert check(wrong, seed, shrink=False).verdict == "refuted"
+
+
+@pytest.mark.parametrize("dtype", [DType.BF16, DType.F32])
+@pytest.mark.parametrize("steps", range(1, 6))
+def test_what_cancels_leaves_roundings_of_the_summands(dtype: DType, steps: int) -> None:
+    """(x - y)^2 is far less than 2xy for large neighbours: a rounding of that is no mistake."""
+    build = Builder()
+    x, y = (build.input(name, dtype, (2,)) for name in "xy")
+    apart, twice = build.binary("sub", x, y), build.input("twice", dtype, (2,))
+    square = build.binary("mul", x, x)
+    middle = build.binary("mul", twice, build.binary("mul", x, y))
+    right = build.binary("add", build.binary("sub", square, middle), build.binary("mul", y, y))
+    program = build.program({"left": build.binary("mul", apart, apart), "right": right})
+    large = np.float64(-1.147e16).astype(dtype.numpy)
+    beside = large * dtype.numpy.type(1 + steps * eps(dtype))
+    for values in ((large, beside), (beside, large)):
+        arguments = {
+            name: np.array([0, value], dtype.numpy)
+            for name, value in zip("xy", values, strict=True)
+        }
+        arguments["twice"] = np.array([2, 2], dtype.numpy)
+        assert disagreement(program, arguments, exact=False) == ""
+
+
+@pytest.mark.parametrize("seed", (2, 6, 8))
+def test_what_cancels_in_a_contraction_leaves_roundings_of_its_products(seed: int) -> None:
+    """(c * x) w = c * (x w), of products that cancel: a last digit of one is more."""
+    dtype, count = DType.BF16, 80
+    build = Builder()
+    x, w = build.input("x", dtype, (count, 16)), build.input("w", dtype, (16, count))
+    c = build.reshape(build.constant(np.full((), -0.2578, dtype.numpy)), (1, 1))
+    left = build.matmul(build.binary("mul", x, build.broadcast(c, (count, 16))), w)
+    right = build.binary("mul", build.matmul(x, w), build.broadcast(c, (count, count)))
+    program = build.program({"left": left, "right": right})
+    random = np.random.default_rng(seed)
+    shapes = {"x": (count, 16), "w": (16, count)}
+    signs = {name: random.choice((-1, 1), shape) for name, shape in shapes.items()}
+    arguments = {
+        name: np.asarray(sign * 1e15 * random.uniform(0.7, 1.4, sign.shape)).astype(dtype.numpy)
+        for name, sign in signs.items()
+    }
+    assert disagreement(program, arguments, exact=False) == ""
+
+
+def test_overflow_by_a_little_is_no_mistake() -> None:
+    build = Builder()
+    x = build.input("x", DType.BF16, (1,))
+    twice = build.binary("sub", build.unary("exp", x), build.unary("exp", build.unary("neg", x)))
+    right = build.binary("mul", twice, build.input("half", DType.BF16, (1,)))
+    program = build.program({"left": build.unary("sinh", x), "right": right})
+    numbers = {"x": -89.0, "half": 0.5}
+    at = {name: np.array([each]).astype(DType.BF16.numpy) for name, each in numbers.items()}
+    assert disagreement(program, at, exact=False) == ""
+    assert disagreement(program, at, exact=True) != ""
+    wrong = build.program({"left": build.unary("sinh", x), "right": build.unary("neg", right)})
+    assert disagreement(wrong, at, exact=False) != ""
+
+
+def test_products_within_a_contraction_are_rounded_too() -> None:
+    build = Builder()
+    x, y = build.input("x", DType.F32, (1, 3)), build.input("y", DType.F32, (3, 1))
+    wide = build.matmul(build.cast(x, DType.F64), build.cast(y, DType.F64))
+    program = build.program({"left": build.matmul(x, y), "right": build.cast(wide, DType.F32)})
+    row, column = ([1, 32767, 32767], [[1], [32767], [-32767]])
+    at = {"x": np.array([row], np.float32), "y": np.array(column, np.float32)}
+    assert disagreement(program, at, exact=False) == ""
+
+
+def test_only_a_right_side_beyond_any_memory_is_a_mistake() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (20_000_000,))
+    whole = build.program({"left": build.unary("neg", x), "right": x})
+    assert disagreement(whole, {}, exact=True) == ""
+    build = Builder()
+    x = build.input("x", DType.F32, (1,))
+    part = build.program({"left": x, "right": build.broadcast(x, (20_000_000,))})
+    assert disagreement(part, {"x": np.zeros(1, np.float32)}, exact=True) == ""  # not tried
+    part = build.program({"left": x, "right": build.broadcast(x, (1 << 41,))})
+    with pytest.raises(UncomputableError, match="would be a f32"):
+        disagreement(part, {"x": np.zeros(1, np.float32)}, exact=True)

@@ -41,6 +41,7 @@ from satura.rewrite.check.report import RuleReport
 from satura.rewrite.check.testing import FIRINGS, PROOF_STEPS, add_proof, check
 from satura.rewrite.errors import on_command_line
 from satura.rewrite.isolation.process import KilledError
+from satura.rewrite.language.terms import extent
 from satura.rewrite.types.tensor_type import TensorType
 from tests.tiers import deep_but
 
@@ -317,3 +318,25 @@ def add_the_negative(x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
 @pytest.mark.parametrize("seed", deep_but([0], range(3)))
 def test_high_ranks_and_extreme_numbers_are_tried(wrong: Rule, seed: int) -> None:
     assert check(wrong, seed, attempts=2000, shrink=False).verdict == "refuted"
+
+
+@rule
+def three_is_three() -> Law:
+    """|extent(3)| = extent(3): no instance of it differs from another"""
+    return rewrites(unary("abs", extent(Shape((3,)))), extent(Shape((3,))))
+
+
+@rule
+def multiply_by_part(x: Tensor) -> Law:
+    """x * 1.5 = 1.5 * x of integers: none has 1.5"""
+    return rewrites(binary("mul", x, 1.5), binary("mul", 1.5, x), x.type.dtype.is_integer)
+
+
+def test_a_float_beside_integers_is_named() -> None:
+    report = check(multiply_by_part, attempts=300)
+    assert report.verdict == "vacuous"
+    assert "1.5 is an element of floats only" in report.reason
+
+
+def test_a_law_on_a_known_extent_alone_is_vacuous() -> None:
+    assert check(three_is_three, attempts=60).verdict == "vacuous"

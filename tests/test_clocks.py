@@ -16,7 +16,7 @@ CLOCKS = {
 MODULES = {"time", "datetime", "timeit", "date"}
 NAMED = re.compile(rf"\b({'|'.join(sorted(MODULES))})\b")
 ALLOWED = {
-    "test_cli.py": "waits at most a minute until a process has begun its work",
+    "test_cli_failures.py": "waits at most a minute until a process has begun its work",
     "test_guarded.py": "a rule that hangs is ended within a minute",
     "test_process.py": "waits at most a minute until a killed process is gone",
 }

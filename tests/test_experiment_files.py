@@ -23,7 +23,7 @@ from satura.experiments.table import read_rows, update_rows
 from satura.rewrite.errors import CallError, FileError
 from satura.rewrite.extract.gym import read_gym
 from tests.test_answers import CIRCLE
-from tests.test_experiments import graph_file
+from tests.tried_models import graph_file
 
 
 @pytest.mark.parametrize("command", ["trials", "worth"])
@@ -222,3 +222,20 @@ def test_what_could_not_be_written_is_an_error(tmp_path: Path, option: str) -> N
     assert isinstance(refused.exception, FileError)
     assert re.search("cannot write .*full': No space left", str(refused.exception))
     assert {*tmp_path.iterdir()} == files
+
+
+@pytest.mark.parametrize(
+    "content", [b"precious", b"a,b\n", b"\x7fELF\x00\xff\n", b"\n", b'model,"']
+)
+def test_foreign_files_of_one_line_are_not_replaced(tmp_path: Path, content: bytes) -> None:
+    csv = tmp_path / "notes.txt"
+    csv.write_bytes(content)
+    graph = str(Path(__file__).parent / "egraph.json")
+    done = CliRunner().invoke(app, ["experiment", graph, "--csv", str(csv)])
+    assert isinstance(done.exception, CallError) and csv.read_bytes() == content
+    assert "is not a file of trials, which begins with their header: name another one" in str(
+        done.exception
+    )
+    csv.write_bytes(b"")
+    assert CliRunner().invoke(app, ["experiment", graph, "--csv", str(csv)]).exit_code == 0
+    assert len(read_trials(csv)) == 1

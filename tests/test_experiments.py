@@ -6,38 +6,22 @@ import csv
 import json
 import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from itertools import pairwise
 from math import inf, nan
 from pathlib import Path
 from typing import Any
 
-import onnx
 import pytest
 from typer.testing import CliRunner
 
 import satura
 from satura.backend.cores import usable_threads
-from satura.commands import worth as worth_module
 from satura.commands.cli import app
 from satura.commands.compiling import parse_limits
-from satura.commands.worth import LOST, smaller_sets, worths
-from satura.experiments import (
-    Trial,
-    answers,
-    plot_trials,
-    read_trials,
-    trials,
-    write_trials,
-)
-from satura.experiments.content import content_of, model_digest
+from satura.experiments import Trial, answers, plot_trials, read_trials, trials, write_trials
 from satura.experiments.plot import few_ticks, series, shape_of_models
 from satura.experiments.sweep import with_best_bounds
-from satura.pipeline.models import Model, load
-from satura.pipeline.phases import Phases
-from satura.pipeline.stages import Searched, search
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError, FileError, SaturaError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
@@ -46,26 +30,12 @@ from satura.rewrite.extract.extract import appraiser
 from satura.rewrite.extract.features import Features
 from satura.rewrite.extract.greedy import tree_greedy
 from satura.rewrite.extract.gym import read_gym
-from satura.rewrite.language.rule import RuleSet
 from satura.rewrite.program.builder import Builder
-from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
-from satura.rules import DEFAULT, EXACT, NONE
-from tests.onnx_models import make_model, node, random_input
-from tests.random_programs import random_program
-from tests.tiers import deep_but, seeds
-
-KEPT = ("transpose_past", "transpose_out_of", "compose_slices")
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "small.onnx"
-    weights = {name: random_input(8, 8, 3, 3) for name in "wv"}
-    layers = [node("Conv", "x w", "a"), node("Relu", "a", "b"), node("Conv", "b v")]
-    onnx.save(make_model(layers, {"x": [1, 8, 14, 14]}, weights), path)
-    return path
+from satura.rules import DEFAULT, NONE
+from tests.tried_models import Fixed
+from tests.tried_models import model as model
 
 
 def test_every_extractor_on_every_rule_set(model: Path) -> None:
@@ -197,27 +167,6 @@ def test_unknown_names_are_errors(model: Path) -> None:
 
 
 @pytest.mark.deep
-def test_limits_cost_models_and_graphs_beside_each_other_and_resumed(model: Path) -> None:
-    """Two e-graphs in two processes; what is done is given back, and not done again."""
-    graph = read_gym((Path(__file__).parent / "egraph.json").read_text()).graph
-    limits = {"short": Limits(rounds=1), "none": Limits(rounds=0)}
-
-    def sweep(jobs: int, done: list[Trial]) -> list[Trial]:
-        slow = {"slow": CostModel().with_rates({"launch": 1.0})}
-        return list(
-            trials({"m": model, "g": graph}, ("exact",), ("dag",), slow, limits, jobs, done)
-        )
-
-    first, second, third = found = sweep(2, [])
-    assert (first.key, third.key) == (("m", "exact", "slow", "short", "dag"), ("g", *"---", "dag"))
-    assert first.enodes > second.enodes and first.cost > first.dispatches >= 1
-    assert third.cost == 9.25 and third.gap < 1e-6
-    marked = [replace(trial, copies=99) for trial in found[1:]]
-    again = sweep(1, marked)
-    assert again[1:] == marked and again[0].cost == first.cost and again[0].copies != 99
-
-
-@pytest.mark.deep
 def test_a_process_that_ends_is_an_error(model: Path) -> None:
     def leave(graph: ChoiceGraph) -> Result:
         os._exit(1)
@@ -270,16 +219,6 @@ def test_the_command(model: Path, tmp_path: Path) -> None:
     assert [Trial(**each) for each in json.loads(once_more.stdout)] == read_trials(out)
 
 
-class Fixed(CostModel):
-    """Says of every dispatch what it was made with; its __init__ does not call the other one."""
-
-    def __init__(self, said: object) -> None:
-        self.said = said
-
-    def seconds(self, features: Features) -> float:
-        return self.said  # type: ignore[return-value]
-
-
 def test_cost_models_are_made_as_their_authors_like(model: Path) -> None:
     (trial,) = trials({"small": model}, ("none",), costs={"fixed": Fixed(1)})
     assert trial.cost == pytest.approx(trial.dispatches)
@@ -330,120 +269,6 @@ def test_arguments_of_another_kind_are_refused(model: Path, tmp_path: Path) -> N
         write_trials(tmp_path / "x.csv", [3])  # type: ignore[list-item]
     with pytest.raises(CallError, match=r"nothing to plot to x\.png"):
         plot_trials("x.png", [])
-
-
-@pytest.mark.parametrize(
-    "content", [b"precious", b"a,b\n", b"\x7fELF\x00\xff\n", b"\n", b'model,"']
-)
-def test_foreign_files_of_one_line_are_not_replaced(tmp_path: Path, content: bytes) -> None:
-    csv = tmp_path / "notes.txt"
-    csv.write_bytes(content)
-    graph = str(Path(__file__).parent / "egraph.json")
-    done = CliRunner().invoke(app, ["experiment", graph, "--csv", str(csv)])
-    assert isinstance(done.exception, CallError) and csv.read_bytes() == content
-    assert "is not a file of trials, which begins with their header: name another one" in str(
-        done.exception
-    )
-    csv.write_bytes(b"")
-    assert CliRunner().invoke(app, ["experiment", graph, "--csv", str(csv)]).exit_code == 0
-    assert len(read_trials(csv)) == 1
-
-
-def graph_file(folder: Path, name: str = "egraph.json", cost: float = 1.0) -> Path:
-    """An e-graph of one node."""
-    path = folder / name
-    text = {"nodes": {"x": {"eclass": "0", "cost": cost}}, "root_eclasses": ["0"]}
-    path.write_text(json.dumps(text))
-    return path
-
-
-def test_a_model_that_has_changed_is_tried_again(tmp_path: Path) -> None:
-    """Also one of the same name in another folder; its rows are replaced."""
-    csv, numbers = tmp_path / "t.csv", []
-    paths = [tmp_path / folder / "g.json" for folder in "ab"]
-    for path, cost in zip(paths, (3, 5), strict=True):
-        path.parent.mkdir()
-        graph_file(path.parent, path.name, cost)
-    for path in (paths[0], paths[1], paths[0]):
-        done = CliRunner().invoke(app, ["experiment", str(path), "--csv", str(csv), "--json"])
-        assert done.exit_code == 0
-        (row,) = read_trials(csv)
-        numbers.append(row.cost)
-    assert numbers == [3, 5, 3]
-    write_trials(csv, [replace(row, copies=99)])
-    CliRunner().invoke(app, ["experiment", str(paths[0]), "--csv", str(csv)])
-    assert read_trials(csv)[0].copies == 99
-
-
-def test_content_is_that_of_the_model_and_of_what_it_is_tried_with(model: Path) -> None:
-    def content(model: Model, cost: CostModel, limits: Limits) -> str:
-        return content_of(model_digest(model), "none", cost, limits)
-
-    plain = content(model, CostModel(), Limits())
-    for same in (str(model), model.read_bytes(), onnx.load(model)):
-        assert plain == content(same, CostModel(), Limits()) != ""
-    others = {
-        content(load(model), CostModel(), Limits()),
-        content(model, CostModel(threads=2), Limits()),
-        content(model, Fixed(1), Limits()),
-        content(model, Fixed(2), Limits()),
-        content(model, CostModel(), Limits(rounds=1)),
-    }
-    assert len({plain, *others}) == 6
-    assert content("nope.onnx", CostModel(), Limits()) == ""
-
-
-OWN = """
-from satura.experiments import CostModel, Result, dag_greedy
-HELPED = 1.0
-def helper(seconds): return seconds * HELPED
-class Mine(CostModel):
-    def seconds(self, features): return helper(1e-6)
-def mine(graph): return dag_greedy(graph)
-"""
-
-
-def test_trials_of_code_that_was_edited_are_made_again(model: Path) -> None:
-    def tried(text: str, done: list[Trial]) -> Trial:
-        own: dict[str, Any] = {"__name__": "__main__"}
-        exec(text, own)
-        costs, extractors = {"mine": own["Mine"]()}, {"mine": own["mine"]}
-        return next(trials({"m": model}, ["none"], extractors, costs, done=done))
-
-    first = tried(OWN, [])
-    mark = replace(first, copies=99)
-    assert tried(OWN, [mark]) == mark
-    for old, new in (("1e-6", "5e-6"), ("HELPED = 1", "HELPED = 5"), ("* HELPED", "* 5.0")):
-        assert tried(OWN.replace(old, new), [mark]).cost > 3 * first.cost
-    other = tried(OWN.replace("return dag_", "graph = graph; return dag_"), [mark])
-    assert other.copies != 99 and other.graph == first.graph
-
-
-def helper_of_two() -> list[int]:
-    return [1, 2]
-
-
-def test_a_digest_of_code_is_the_same_in_each_process() -> None:
-    code = (
-        OWN
-        + """
-from satura.experiments.own_code import digest_of_code
-names = {"one", "two", "three"}
-def used(graph): return [each for each in names if each in {"four", "five", "six"}]
-print(digest_of_code([Mine, mine, used]))
-"""
-    )
-    own: dict[str, Any] = {"__name__": "__main__"}
-    exec(code, own)
-    here = own["digest_of_code"]([own[name] for name in ("Mine", "mine", "used")])
-    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", code]
-    told = subprocess.run(command, env=environment, capture_output=True, check=True, text=True)
-    assert told.stdout.strip() == here
-    circle: list[object] = [1, 2]
-    circle.append(circle)
-    some = [circle, [1, 2], [1, [2]], [[1, 2]], {1: 2}, helper_of_two, tree_greedy]
-    assert len({own["digest_of_code"](each) for each in some}) == len(some)
 
 
 def test_costs_of_a_graph_are_shown_as_they_are(model: Path) -> None:
@@ -511,77 +336,3 @@ def test_trials_are_plotted(tmp_path: Path) -> None:
     out, graph = tmp_path / "plot.png", str(Path(__file__).parent / "egraph.json")
     shown = CliRunner().invoke(app, ["experiment", graph, "--plot", str(out)])
     assert shown.exit_code == 0 and out.read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.deep
-def test_the_worth_of_laws_is_what_a_model_costs_without_them(model: Path) -> None:
-    laws = DEFAULT.without(*(law.name for law in DEFAULT.laws if law.name not in KEPT))
-    found = {worth.law: worth for worth in worths({"small": model}, laws)}
-    assert found.keys() == set(KEPT)
-    whole = search(load(model), laws, None, Phases(None)).schedule
-    for name, worth in found.items():
-        assert worth.seconds == whole.seconds
-        less = search(load(model), laws.without(name), None, Phases(None)).schedule
-        assert worth.seconds_without == less.seconds
-        assert worth.gain == pytest.approx(less.seconds / whole.seconds - 1)
-    assert not found["compose_slices"].matched and found["compose_slices"].gain == 0
-    assert found["transpose_past"].matched and found["transpose_past"].gain > 0.01
-
-
-@pytest.mark.deep
-def test_the_command_prints_what_laws_are_worth(model: Path) -> None:
-    result = CliRunner().invoke(app, ["rules", "exact", "--worth", str(model), "--json"])
-    assert result.exit_code == 0
-    rows = json.loads(result.stdout)
-    gains = [row["gain"] for row in rows]
-    assert gains == sorted(gains, reverse=True) and gains[0] > 0
-    assert {row["law"] for row in rows} == {law.name for law in EXACT.laws}
-
-
-def test_subsets_are_of_a_seed() -> None:
-    first, again, other = (smaller_sets(DEFAULT, 4, seed) for seed in (0, 0, 1))
-    names = [
-        {name: [rule.name for rule in each] for name, each in sets.items()}
-        for sets in (first, again, other)
-    ]
-    assert names[0] == names[1] != names[2]
-    assert names[0]["(all)"] == [] and names[0]["(all that round)"] == [r.name for r in EXACT]
-    parts = [set(first[f"(part {n} of seed 0)"].laws) for n in range(4)]
-    assert all(len(DEFAULT.laws) / 4 < len(part) < len(DEFAULT.laws) * 3 / 4 for part in parts)
-    assert len(set(map(frozenset, parts))) == 4
-
-
-@pytest.mark.parametrize("at_most", deep_but([len(DEFAULT) - 1], [len(DEFAULT), len(DEFAULT) - 1]))
-def test_a_search_that_loses_by_more_rules_is_found(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_most: int
-) -> None:
-    """Where a search makes nothing of more than so many rules; and what is done is given back."""
-    asked = []
-
-    def lossy(program: Program, rules: RuleSet, limits: None, phases: Phases) -> Searched:
-        asked.append(len(rules))
-        return search(program, rules if len(rules) <= at_most else NONE, limits, phases)
-
-    monkeypatch.setattr(worth_module, "search", lossy)
-    monkeypatch.setattr(worth_module, "smaller_sets", parts_alone)
-    csv = tmp_path / "worth.csv"
-    command = ["rules", "--worth", str(model), "--subsets", "1", "--csv", str(csv), "--json"]
-    first = CliRunner().invoke(app, command)
-    lost = [row["law"] for row in json.loads(first.stdout) if row["gain"] < -0.005]
-    assert (first.exit_code, bool(lost)) == ((0, False) if at_most == len(DEFAULT) else (1, True))
-    assert len(asked) == 4
-    asked.clear()
-    again = CliRunner().invoke(app, command)
-    assert (again.exit_code, again.stdout) == (first.exit_code, first.stdout) and not asked
-
-
-@pytest.mark.parametrize("seed", deep_but((), seeds(300), ()))
-def test_fewer_rules_make_no_random_program_cheaper(seed: int) -> None:
-    """Neither without one law nor of random halves, without any, or of those that are exact."""
-    found = worths({"it": random_program(seed)[0]}, "default", 50, seed)
-    assert [worth for worth in found if worth.gain < -LOST] == []
-
-
-def parts_alone(rules: RuleSet, subsets: int, seed: int) -> dict[str, RuleSet]:
-    sets = smaller_sets(rules, subsets, seed)
-    return {name: each for name, each in sets.items() if name.startswith("(")}

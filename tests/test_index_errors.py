@@ -335,3 +335,23 @@ def test_an_index_of_what_no_result_has_is_none(behind: list[NodeProto]) -> None
     for far in (2, -3):
         found = compiled.run(given(model, [1, far]))["y"]
         np.testing.assert_array_equal(found, compiled.run(given(model, [1, 0]))["y"])
+
+
+@pytest.mark.parametrize("entry", ["interpret", "compile"])
+def test_an_index_outside_names_where_it_comes_from(entry: str) -> None:
+    build = Builder()
+    x, at = build.input("x", DType.F32, (4, 3)), build.input("at", DType.I64, (2,))
+    program = build.program({"y": build.gather(x, at, 0)})
+    arguments = {"x": np.ones((4, 3), np.float32), "at": np.array([1, 9])}
+    with pytest.raises(satura.errors.CallError) as failed:
+        if entry == "interpret":
+            satura.interpret(program, arguments)
+        else:
+            satura.compile(program, threads=1).run(arguments)
+    expected = "%2: gather" if entry == "interpret" else "input 'at' holds 9"
+    assert expected in str(failed.value)
+    far = build.program({"y": build.gather(x, build.binary("add", at, at), 0)})
+    with pytest.raises(satura.errors.CallError, match=r"not one of an input's: satura\.interpret"):
+        satura.compile(far, threads=1).run({**arguments, "at": np.array([1, 3])})
+    with pytest.raises(satura.errors.CallError, match="'x' is missing: it is None"):
+        satura.compile(program, threads=1)(None, arguments["at"])

@@ -7,7 +7,8 @@ from functools import cache
 
 import pytest
 
-from tests.faults import FAULTS, ROOT
+from tests.fault import ROOT
+from tests.faults import FAULTS
 from tests.planted_faults import TIERS, main
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from benchmarks.models import TINY, build, example_inputs
 from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
@@ -22,7 +22,7 @@ from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType, TensorType
 from tests.onnxruntime_reference import assert_close, run
-from tests.test_save import arguments_of, check, values
+from tests.saved_programs import arguments_of, check, values
 from tests.tiers import deep_but
 
 
@@ -212,3 +212,29 @@ def test_constants_are_not_put_beside_a_device(tmp_path: Path) -> None:
     with pytest.raises(CallError, match="not a file"):
         save(_weighty(), tmp_path / "model.onnx", largest_file=1000)
     assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_what_is_computed_from_constants_is_stored() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (2, 8, 9, 300))
+    variance, scale = (build.constant(np.full(300, v, np.float32)) for v in (3, 5))
+    small = build.broadcast(build.reshape(build.constant(np.float32(1)), (1,)), (300,))
+    root = build.unary("sqrt", build.binary("add", variance, small))
+    factor = build.reshape(build.binary("div", scale, root), (1, 1, 1, 300))
+    scaled = build.binary("mul", x, build.broadcast(factor, (2, 8, 9, 300)))
+    model = to_model(build.program({"y": scaled}))
+    assert [node.op_type for node in model.graph.node] == ["Mul"]
+    (stored,) = model.graph.initializer
+    assert np.array_equal(numpy_helper.to_array(stored), np.full((1, 1, 1, 300), 2.5, np.float32))
+
+
+def test_what_is_larger_than_its_constants_is_not_stored() -> None:
+    build = Builder()
+    weight = build.cast(build.constant(np.arange(100, dtype=np.int8).repeat(20)), DType.F32)
+    doubled = build.binary(
+        "mul", weight, build.broadcast(build.constant(np.full(1, 2, np.float32)), (2000,))
+    )
+    model = to_model(
+        build.program({"y": build.concat([build.input("x", DType.F32, (1,)), doubled], 0)})
+    )
+    assert sum(len(tensor.raw_data) for tensor in model.graph.initializer) < 2100

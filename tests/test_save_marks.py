@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -10,12 +11,14 @@ import onnxruntime
 import pytest
 from onnx import helper
 
+import satura
 from satura.rewrite.onnx.load import load
 from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.tensor_type import DType
 from tests.onnx_models import F32, Typed, floats, make_model, node
-from tests.onnxruntime_reference import run
+from tests.onnxruntime_reference import assert_close, run
+from tests.saved_programs import values
 
 SCALES = floats([0.25, 0.3, 1.7])
 TYPES = [DType.U8, DType.I8, DType.U16, DType.I16]
@@ -122,3 +125,33 @@ def test_int8_beside_int16_runs_where_a_reshape_follows() -> None:
     y, z = session.run(None, {"a": a.astype(np.int8), "b": a.astype(np.int16)})
     np.testing.assert_array_equal(y, a.reshape(3, 2) / 4)
     np.testing.assert_array_equal(z, a / 2)
+
+
+@pytest.mark.parametrize("opset", [13, 21])
+@pytest.mark.parametrize("weights", ["f32", "f16"])
+def test_quantised_activations_are_of_an_opset_that_onnxruntime_runs(
+    opset: int, weights: str, tmp_path: Path
+) -> None:
+    """At its default level it refuses a Transpose of int8 QDQ in opset 21; nodes are there once."""
+    dtype = np.float16 if weights == "f16" else np.float32
+    marks = ("QuantizeLinear", "DequantizeLinear")
+    nodes = [
+        node("Cast", "x", "c", to=10 if weights == "f16" else 1),
+        *(node(mark, f"{x} scale zero", y) for mark, x, y in zip(marks, "cp", "pq", strict=True)),
+        node("Transpose", "c", "t", perm=[1, 0]),
+        *(node(mark, f"{x} scale zero", y) for mark, x, y in zip(marks, "tu", "uv", strict=True)),
+        node("MatMul", "q v"),
+    ]
+    constants = {"scale": np.array(0.03, dtype), "zero": np.array(0, np.int8)}
+    model = make_model(
+        nodes, {"x": (4, 8)}, constants, opset=max(opset, 19 if dtype != np.float32 else 0)
+    )
+    path = tmp_path / "out.onnx"
+    satura.save(satura.optimize(model), path)
+    (version,) = (each.version for each in onnx.load(path).opset_import)
+    assert version == (18 if weights == "f32" else 19)
+    given = {"x": values(DType.F32, (4, 8), special=False)}
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    assert_close(session.run(None, given)[0], run(model, given)[0], 1e-3)
+    counts = Counter(each.op_type for each in onnx.load(path).graph.node)
+    assert counts["QuantizeLinear"] == counts["DequantizeLinear"] == 1

@@ -13,8 +13,11 @@ from onnx.defs import get_schema
 import satura
 from satura.rewrite.onnx.write.emitter import COMMUTING, REDUCTIONS
 from satura.rewrite.onnx.write.save import to_model
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.tensor_type import DType
 from tests.onnx_models import Typed, make_model, node
 from tests.onnxruntime_reference import run
+from tests.saved_programs import arguments_of, check, values
 from tests.tiers import deep_but
 
 SHAPE = (2, 3, 4)
@@ -89,3 +92,39 @@ def test_what_is_saved_of_it_gives_the_same(op: str, order: tuple[int, ...]) -> 
         (found,), (meant,) = run(saved, arguments), run(model, arguments)
         assert found.shape == meant.shape
         np.testing.assert_allclose(found, meant, rtol=1e-5, atol=1e-6)
+
+
+def test_channels_stay_first_in_what_is_saved() -> None:
+    pool = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    nodes = [
+        node("Conv", "x w", "a", pads=[1, 1, 1, 1]), node("Mul", "a slope", "s"),
+        node("Max", "a s", "b"), node("MaxPool", "b", "c", **pool),
+        node("AveragePool", "b", "d", count_include_pad=1, **pool), node("Add", "c d", "e"),
+        node("Concat", "e c", "f", axis=1), node("Slice", "f two four one", "g"),
+        node("Conv", "g w", "h"), node("ReduceSum", "h one", "y"),
+    ]  # fmt: skip
+    constants = {
+        "w": values(DType.F32, (2, 2, 3, 3), special=False), "two": [1], "four": [3], "one": [1],
+        "slope": np.array([[[0.1]], [[0.2]]], np.float32),
+    }  # fmt: skip
+    program = satura.optimize(make_model(nodes, {"x": ("n", 2, 9, 11)}, constants))
+    model = to_model(program)
+    assert model.opset_import[0].version == 18  # of which AveragePool is fast in onnxruntime
+    ops = {each.op_type for each in model.graph.node}
+    assert {"Conv", "MaxPool", "AveragePool", "Concat"} <= ops and not ops & {"Transpose", "Pad"}
+    check(program, arguments_of(program, special=False, n=2), tolerance=2e-5)
+
+
+def test_what_stands_between_transposes_is_done_without_them() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (2, 3, 4, 5))
+    turned = build.transpose(x, (2, 0, 3, 1))
+    padded = build.pad(turned, (0, 1, 2, 0), (3, 0, 1, 0), 0.5)
+    cut = build.slice(padded, (1, 0, 2, 0), (5, 3, 6, 3), (1, 1, 1, 1))
+    scale = build.constant(values(DType.F32, (5, 1, 6, 1), special=False))
+    scaled = build.binary("mul", cut, build.broadcast(scale, (5, 3, 6, 3)))
+    joined = build.concat([scaled, cut], 2)
+    total = build.reduce("sum", joined, (1, 3))
+    program = build.program({"y": build.transpose(total, (1, 3, 0, 2))})
+    assert "Transpose" not in {each.op_type for each in to_model(program).graph.node}
+    check(program, arguments_of(program, special=False))
