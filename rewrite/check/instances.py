@@ -45,6 +45,7 @@ from satura.rewrite.types.attributes import (
     Shape,
     Slices,
     UnaryFn,
+    Window,
 )
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, symbols_of
@@ -201,6 +202,12 @@ def is_well_typed(instance: Instance) -> bool:
             return False
         raise
     return True
+
+
+def has_bare_windows(instance: Instance) -> bool:
+    """Whether it has windows, and none of them has axes."""
+    ranks = [value.rank for _, value in instance.values if isinstance(value, Window)]
+    return bool(ranks) and not any(ranks)
 
 
 def is_of_misfit(error: Exception) -> bool:

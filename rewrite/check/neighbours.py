@@ -210,10 +210,19 @@ def _padding(value: Attribute, random: Random) -> Attribute:
 
 
 def _slices(value: Attribute, random: Random) -> Attribute:
+    """A start or a step by one, or the same elements of an axis in reverse."""
     assert isinstance(value, Slices)
-    if random.random() < 0.5:
-        return replace(value, starts=_with_step(value.starts, random))
-    return replace(value, steps=_numbers(value.steps, random, 1))
+    match random.randrange(5):
+        case 0 | 1:
+            return replace(value, starts=_with_step(value.starts, random))
+        case 2 | 3:
+            return replace(value, steps=_numbers(value.steps, random, 1))
+        case _:
+            at = random.randrange(len(value.steps))
+            starts, steps = list(value.starts), list(value.steps)
+            starts[at] += (value.sizes[at] - 1) * steps[at]
+            steps[at] = -steps[at]
+            return replace(value, starts=tuple(starts), steps=tuple(steps))
 
 
 def _perm(value: Attribute, random: Random) -> Attribute:

@@ -73,12 +73,12 @@ def with_dtypes(base: Instance, dtypes: Dtypes) -> Instance:
             return value
         if isinstance(value, TensorType):
             return value.with_dtype(dtype)
-        return _converted(value, dtype) if isinstance(value, Scalar) else dtype
+        return converted(value, dtype) if isinstance(value, Scalar) else dtype
 
     return replace(base, values=tuple((name, changed(name, value)) for name, value in base.values))
 
 
-def _converted(number: Scalar, dtype: DType) -> Scalar:
+def converted(number: Scalar, dtype: DType) -> Scalar:
     """The number in another dtype; 1 where that does not hold it."""
     try:
         return Scalar.of(number.array.item(), dtype)

@@ -16,6 +16,7 @@ from satura.rewrite.check.instances import (
     Wish,
     draw_from,
     draw_instance,
+    has_bare_windows,
     like,
 )
 from satura.rewrite.check.named_values import named_dtypes
@@ -29,7 +30,7 @@ from satura.rewrite.language.conditions import asks_for_value
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Expression
 from satura.rewrite.language.terms import type_of
-from satura.rewrite.types.attributes import Attribute, Refuse, Window
+from satura.rewrite.types.attributes import Attribute, Refuse
 from satura.rewrite.types.tensor_type import COMPUTED, TensorType
 
 RARE_RANKS = (None,) * 4 + HIGH_RANKS  # to draw from where little fires
@@ -40,12 +41,6 @@ UPWARDS = 4  # where little fires, one of so many draws begins with operands; or
 FLOATING = tuple(dtype for dtype in COMPUTED if dtype.is_float)
 MOST_BARE = 0.1  # of what is wanted
 WHOLE = tuple(dtype for dtype in COMPUTED if dtype.is_integer)
-
-
-def _has_bare_windows(instance: Instance) -> bool:
-    """Whether it has windows, and none of them has axes."""
-    ranks = [value.rank for _, value in instance.values if isinstance(value, Window)]
-    return bool(ranks) and not any(ranks)
 
 
 @dataclass
@@ -132,7 +127,7 @@ class Firings:
                 instance = draw_instance(self.direction, random, wish)
             if instance is not None and (is_upwards or number % 3 == 1):
                 instance = solved(instance)
-            is_bare = instance is not None and _has_bare_windows(instance)
+            is_bare = instance is not None and has_bare_windows(instance)
             if instance is not None and not (is_bare and bare >= wanted * MOST_BARE):
                 self._try(instance, wish, room=found < 2 * wanted)
                 if self.is_over:

@@ -26,19 +26,24 @@ def solved(instance: Instance) -> Instance:
     return instance
 
 
+def conjuncts(condition: Expression) -> Iterator[Expression]:
+    """The parts of a condition that all have to hold."""
+    if isinstance(condition, Apply) and condition.function is operator.and_:
+        for argument in condition.arguments:
+            yield from conjuncts(argument)
+    else:
+        yield condition
+
+
 def _equations(condition: Expression) -> Iterator[tuple[Expression, Expression]]:
     """Both sides of each equation that has to hold, that of a variable first."""
-    if not isinstance(condition, Apply) or len(condition.arguments) != 2:
-        return
-    left, right = condition.arguments
-    if condition.function is operator.and_:
-        yield from _equations(left)
-        yield from _equations(right)
-    elif condition.function is operator.eq:
-        for one, other in ((left, right), (right, left)):
-            if _variable(one) and _variable(one) not in other.variables():
-                yield one, other
-                return
+    for part in conjuncts(condition):
+        if isinstance(part, Apply) and part.function is operator.eq:
+            left, right = part.arguments
+            for one, other in ((left, right), (right, left)):
+                if _variable(one) and _variable(one) not in other.variables():
+                    yield one, other
+                    break
 
 
 def _variable(side: Expression) -> str:

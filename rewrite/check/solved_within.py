@@ -13,22 +13,24 @@ import ast
 import inspect
 import operator
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, fields, is_dataclass, replace
 from random import Random
 from types import FunctionType
 from typing import cast
 
 from satura.rewrite.check.from_operands import draw_from_operands
-from satura.rewrite.check.instances import Instance, draw_instance, is_well_typed
+from satura.rewrite.check.instances import Instance, draw_instance, has_bare_windows, is_well_typed
 from satura.rewrite.check.neighbours import stepped
+from satura.rewrite.check.retyped import converted
+from satura.rewrite.check.solved import conjuncts
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, Expression
-from satura.rewrite.types.attributes import Attribute
+from satura.rewrite.types.attributes import Attribute, Window
 from satura.rewrite.types.constant import Constant, Scalar
-from satura.rewrite.types.tensor_type import COMPUTED, TensorType
+from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 
-BASES = 800  # matches that are changed
+BASES = 1200  # matches that are changed
 LIKE_OTHERS = 0.7  # of these, once there are some
 OTHER_DTYPE = 0.3
 EXTENTS = (1, 9)
@@ -46,55 +48,84 @@ def solved_within(direction: Direction, random: Random) -> Iterator[Instance]:
     comparing = _Comparing(direction)
     found: list[Instance] = []
     for number in range(BASES if comparing.has_functions else 0):
+        base: Instance | None
         if found and random.random() < LIKE_OTHERS:
-            base: Instance | None = _moved(random.choice(found), random)
+            name = random.choice([*direction.variables])
+            base = _moved(random.choice(found), name, random)
         else:
-            drawn = draw_from_operands if number % 2 else draw_instance
+            name, drawn = "", draw_from_operands if number % 2 else draw_instance
             base = drawn(direction, random)
-        instance = base and _changed_until_it_holds(base, comparing, random)
+        if base is None or has_bare_windows(base):  # these meet most conditions, and say little
+            continue
+        instance = _changed_until_it_holds(base, name, comparing, random)
         if instance is not None and is_well_typed(instance):
             found.append(instance)
             yield instance
 
 
-def _moved(instance: Instance, random: Random) -> Instance:
-    """The instance with another extent of one tensor, or another attribute, and now and then with
-    other dtypes."""
-    dtype = random.choice(COMPUTED) if random.random() < OTHER_DTYPE else None
-    name = random.choice([name for name, _ in instance.values])
+def _moved(instance: Instance, name: str, random: Random) -> Instance:
+    """The instance with another extent of the tensor of that name, or another attribute; and now
+    and then with another dtype in the place of one."""
+    dtypes = [*{type_.dtype for type_ in instance.types.values()}]
+    changes = dtypes and random.random() < OTHER_DTYPE
+    old, new = (random.choice(dtypes), random.choice(COMPUTED)) if changes else (None, None)
     values: list[tuple[str, TensorType | Attribute]] = []
     for key, value in instance.values:
-        if isinstance(value, TensorType):
+        if key == name and isinstance(value, TensorType):
             shape = list(value.shape)
-            if key == name and shape:
+            if shape:
                 shape[random.randrange(len(shape))] = random.randint(*EXTENTS)
-            value = TensorType(dtype or value.dtype, tuple(shape))
-        elif key == name:
+            value = value.with_shape(tuple(shape))
+        elif key == name and not isinstance(value, TensorType):
             value = stepped(value, random)
+        if old is not None and new is not None:
+            value = _retyped(value, old, new)
         values.append((key, value))
     return replace(instance, values=tuple(values))
 
 
+def _retyped(value: TensorType | Attribute, old: DType, new: DType) -> TensorType | Attribute:
+    """A tensor, number or border of a dtype, of another one."""
+    if isinstance(value, TensorType) and value.dtype is old:
+        return value.with_dtype(new)
+    if isinstance(value, Scalar) and value.dtype is old:
+        return converted(value, new)
+    if isinstance(value, Window) and value.fill.dtype is old:
+        return replace(value, fill=converted(value.fill, new))
+    return value
+
+
 def _changed_until_it_holds(
-    instance: Instance, comparing: _Comparing, random: Random
+    instance: Instance, kept: str, comparing: _Comparing, random: Random
 ) -> Instance | None:
-    """The instance with fields changed one after the other; None where conditions still fail."""
-    met, pairs = comparing.asked(instance.bindings)
+    """The instance with fields changed one after the other, but for the variable that is `kept`;
+    None where conditions still fail."""
+    answer = comparing.asked(instance.bindings)
     for _ in range(ROUNDS):
-        if not pairs:
+        if not answer.read:
+            return instance
+        if not answer.pairs:
             return None
-        changes = _changes(instance, random.choice(pairs))
+        changes = _changes(instance, answer.read - {kept}, random.choice(answer.pairs))
         if not changes:
             continue
         whole = [each for each, is_whole in changes if is_whole]
         chosen = whole if whole and random.random() < AS_A_WHOLE else [each for each, _ in changes]
         other = random.choice(chosen)
-        now, open_pairs = comparing.asked(other.bindings)
-        if now >= met:
-            instance, met, pairs = other, now, open_pairs
-        if met == comparing.all_met:
-            return instance
+        after = comparing.asked(other.bindings)
+        if after.met >= answer.met:
+            instance, answer = other, after
     return None
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """How many conditions hold, and equations in the first one that does not; the pairs that are
+    not equal there, and the variables that it reads. There are no variables where all hold."""
+
+    met: tuple[int, int]
+    pairs: Sequence[Pair]
+    read: frozenset[str]
 
 
 class _Comparing:
@@ -105,14 +136,13 @@ class _Comparing:
         self.equal = 0
         self.scopes: dict[int, dict[str, object]] = {}
         self.made: dict[FunctionType, Callable[..., object]] = {}
-        self.conditions = [self._recording(each) for each in direction.conditions]
+        conditions = [part for each in direction.conditions for part in conjuncts(each)]
+        self.read = [frozenset(each.variables()) for each in conditions]
+        self.conditions = [self._recording(each) for each in conditions]
         self.has_functions = bool(self.made)
-        self.all_met = (len(self.conditions), 0)
 
-    def asked(self, values: Values) -> tuple[tuple[int, int], list[Pair]]:
-        """How many conditions hold, and equations in the first one that does not; and the pairs
-        that are not equal there."""
-        self.pairs, self.equal = [], 0
+    def asked(self, values: Values) -> _Answer:
+        """What the conditions say of these values, one after the other."""
         for number, condition in enumerate(self.conditions):
             self.pairs, self.equal = [], 0
             try:
@@ -120,8 +150,8 @@ class _Comparing:
             except Exception:  # an author's function may raise anything for what it does not expect
                 holds = False
             if not holds:
-                return (number, self.equal), self.pairs
-        return self.all_met, []
+                return _Answer((number, self.equal), self.pairs, self.read[number])
+        return _Answer((len(self.conditions), 0), [], frozenset())
 
     def compared(self, left: object, right: object, is_equal: bool) -> bool:
         """Whether two values are equal, or are not, as was asked; a pair that differs is kept."""
@@ -191,9 +221,9 @@ class _Recorded(ast.NodeTransformer):
         return ast.Call(ast.Name(RECORDER, ast.Load()), arguments, [])
 
 
-def _changes(instance: Instance, pair: Pair) -> list[tuple[Instance, bool]]:
-    """The instance with one side of a pair wherever the other side is a value, a field of one or a
-    part of such a field; and whether it is no part."""
+def _changes(instance: Instance, names: Set[str], pair: Pair) -> list[tuple[Instance, bool]]:
+    """The instance with one side of a pair wherever the other side is the value of one of some
+    variables, a field of it or a part of such a field; and whether it is no part."""
     found = []
     for old, new in (pair, pair[::-1]):
         sides = [(old, new)]
@@ -201,7 +231,8 @@ def _changes(instance: Instance, pair: Pair) -> list[tuple[Instance, bool]]:
             sides += [each for each in zip(old, new, strict=True) if each[0] != each[1]]
         for one, other in sides:
             for number, (name, value) in enumerate(instance.values):
-                for changed, is_whole in _with_other(value, one, other):
+                changes = _with_other(value, one, other) if name in names else ()
+                for changed, is_whole in changes:
                     values = list(instance.values)
                     values[number] = (name, changed)
                     found.append((replace(instance, values=tuple(values)), is_whole))
