@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, product
+from operator import itemgetter
 from random import Random
 
 from satura.rewrite.check.instances import Instance, fires, is_well_typed
@@ -23,6 +25,8 @@ MOST_BASES = 4  # that dtypes are sought for
 MOST_FITTING = 100  # choices of dtypes for each of them
 TRIED = 40  # of these for a function
 
+FUNCTION = (UnaryFn, BinaryFn, ReduceFn)
+NAMED = (DType, *FUNCTION)
 FUNCTIONS: Mapping[type, Sequence[Attribute]] = {
     UnaryFn: tuple(map(UnaryFn, UNARY)),
     BinaryFn: tuple(map(BinaryFn, BINARY)),
@@ -86,8 +90,22 @@ def _fitting_of_many(
 def functions_of(instance: Instance) -> tuple[Attribute, ...]:
     """The functions among its attributes."""
     return tuple(
-        value for _, value in instance.values if isinstance(value, UnaryFn | BinaryFn | ReduceFn)
+        value
+        for _, value in instance.values
+        if isinstance(value, NAMED) and not isinstance(value, DType)
     )
+
+
+def in_turns(firings: Sequence[Instance]) -> list[Instance]:
+    """The firings in another order: first one of each choice of dtypes and functions that they
+    name, then another one of each, and so on."""
+    turns: Counter[object] = Counter()
+    placed = []
+    for instance in firings:
+        named = tuple(value for _, value in instance.values if isinstance(value, NAMED))
+        placed.append((turns[named], instance))
+        turns[named] += 1
+    return [instance for _, instance in sorted(placed, key=itemgetter(0))]
 
 
 def _elements(type_: TensorType) -> int:

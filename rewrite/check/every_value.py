@@ -20,6 +20,7 @@ from satura.rewrite.check.instances import (
     is_well_typed,
     ops_of,
 )
+from satura.rewrite.check.neighbours import pads_nothing
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import type_of
 from satura.rewrite.types.attributes import Attribute, Padding, Perm, Shape
@@ -89,7 +90,9 @@ def with_numbers_at_ends(
     groups = list(by_dtypes.values())
     known: set[object] = set()
     for number in range(ENDS_DRAWS * scale if groups else 0):
-        base = random.choice(groups[number % len(groups)])
+        bases = groups[number % len(groups)]
+        moving = [each for each in bases if not pads_nothing(each)]
+        base = random.choice(moving or bases)
         shaped = _with_shape(base, ENDS, random) if is_of_elements else None
         for like in (shaped, base):
             turn = number // len(groups)

@@ -145,8 +145,8 @@ class Wish:
     """What a draw keeps to: the rank of the whole left side, extents, dtypes to choose from.
 
     `named` prefers functions that the rule names, `reverses` reshapes to reversed extents and
-    slices from the end, `near` are extents of windows to draw, too. Attributes `given` are not
-    drawn, nor is the type `root`.
+    slices from the end, `near` are extents of windows to draw, too, and `starts` where slices
+    begin. Attributes `given` are not drawn, nor is the type `root`.
     """
 
     rank: int | None = None
@@ -155,6 +155,7 @@ class Wish:
     named: bool = False
     reverses: bool = False
     near: tuple[int, ...] = ()
+    starts: tuple[int, ...] = ()
     given: tuple[tuple[str, Attribute], ...] = ()
     root: TensorType | None = None
 
@@ -204,10 +205,12 @@ def is_well_typed(instance: Instance) -> bool:
     return True
 
 
-def has_bare_windows(instance: Instance) -> bool:
-    """Whether it has windows, and none of them has axes."""
-    ranks = [value.rank for _, value in instance.values if isinstance(value, Window)]
-    return bool(ranks) and not any(ranks)
+def is_trivial(instance: Instance) -> bool:
+    """Whether it has windows and none of them has axes, or paddings and none of them pads: these
+    meet most conditions, and say little."""
+    windows = [value.rank for _, value in instance.values if isinstance(value, Window)]
+    paddings = [not value.is_zero for _, value in instance.values if isinstance(value, Padding)]
+    return any(sizes and not any(sizes) for sizes in (windows, paddings))
 
 
 def is_of_misfit(error: Exception) -> bool:
@@ -245,6 +248,7 @@ def draw_from(
     draw.dtypes = wish.dtypes or draw.dtypes
     draw.functions = possible.functions if wish.named else frozenset()
     draw.reverses = wish.reverses
+    draw.starts = wish.starts
     pattern = _Pattern(draw, possible, dict(wish.given))
     try:
         pattern.bind(direction.left, wish.root or _root_type(possible, draw, wish.rank))

@@ -7,17 +7,17 @@ from dataclasses import replace
 from itertools import islice
 from random import Random
 
+from satura.rewrite.check.every_choice import NAMED, in_turns
 from satura.rewrite.check.extremes import MANY, SUMMING, dtypes_of_firing, element_count
 from satura.rewrite.check.instances import Instance, Wish, draw_instance, ops_of
 from satura.rewrite.check.named_values import large_extents, named_numbers
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import type_of
-from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
 
 LARGE_DRAWS = 160
-LARGE_EXTENTS: tuple[tuple[Dim, ...], ...] = ((513, 1), (513, 1), (2051, 1), (256, 1))
+LARGE_EXTENTS: tuple[tuple[Dim, ...], ...] = ((513, 1), (384, 1), (2051, 1), (256, 1))
 LONGEST = (140_001, 1)  # a sum of so many bytes is no f32, nor a position among them a u16
 LONGEST_DRAWS = 120
 MOST_LARGE_ELEMENTS = 1_000_000
@@ -32,8 +32,10 @@ PLACED_EXTENTS: tuple[tuple[Dim, ...], ...] = (
     (33_000, 1),
     (66_000, 1),
 )
+FAR_STARTS = (130, 259, 2051, 33_000)  # of slices of positions
+FAR_DRAWS = 80
+FEW_EXTENTS: tuple[Dim, ...] = (5, 1)
 COUNTING = {"iota", "reduce", "arg_reduce", "extent", "matmul", "conv"}  # of how large an extent is
-NAMED = (DType, UnaryFn, BinaryFn, ReduceFn)
 
 
 def of_large_extents(
@@ -49,6 +51,7 @@ def of_large_extents(
     The `longest` are not of floats alone; they overflow a u16 and the integers of a float, too.
     """
     random = Random(seed)
+    firings = in_turns(firings)
     ranks = (2,) if ops_of(direction) & {"matmul", "conv"} else (1, 2)
     is_counting = ops_of(direction) & COUNTING
     named = large_extents(named_numbers(direction))
@@ -56,17 +59,33 @@ def of_large_extents(
     if ops_of(direction) & PLACED:
         usual, most = (*usual, *PLACED_EXTENTS), most + PLACED_DRAWS
     chosen, most = (*usual, *[(*named, 1)] * bool(named)), most * scale
+    if is_counting and "slice" in ops_of(direction) and not longest:
+        yield from _of_far_slices(direction, firings, random, scale)
     for number in range(most + LONGEST_DRAWS * scale * bool(is_counting and longest)):
         extents = chosen[number % len(chosen)] if number < most else LONGEST
         wish = Wish(random.choice(ranks), extents, dtypes_of_firing(firings, number))
         if number % 2 and firings:
-            wish = _with_names(wish, firings[number % len(firings)])
+            wish = _with_names(wish, firings[number // 2 % len(firings)])
         instance = draw_instance(direction, random, wish)
         least = LONGEST[0] if extents is LONGEST else 0
         if instance is None or not least <= element_count(instance) <= MOST_LARGE_ELEMENTS:
             continue
         dtypes = [type_.dtype for type_ in instance.types.values()]
         if not longest or not dtypes or not all(dtype.is_float for dtype in dtypes):
+            yield instance
+
+
+def _of_far_slices(
+    direction: Direction, firings: Sequence[Instance], random: Random, scale: int
+) -> Iterator[Instance]:
+    """Matches whose slices begin so far from 0 that small dtypes do not hold the place."""
+    for number in range(FAR_DRAWS * scale):
+        dtypes = dtypes_of_firing(firings, number)
+        wish = Wish(random.choice((1, 2)), FEW_EXTENTS, dtypes, starts=FAR_STARTS)
+        if number % 2 and firings:
+            wish = _with_names(wish, firings[number // 2 % len(firings)])
+        instance = draw_instance(direction, random, wish)
+        if instance is not None and element_count(instance) <= MOST_LARGE_ELEMENTS:
             yield instance
 
 

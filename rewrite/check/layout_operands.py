@@ -105,17 +105,21 @@ def _reach(start: Dim, size: Dim, step: int) -> Dim:
 
 def _slice_axis(draw: Draw, size: Dim) -> tuple[Dim, int, Dim]:
     """Start, step and extent of the axis that is sliced."""
-    if draw.chance(0.45):
+    if draw.chance(0.2 if draw.starts else 0.45):
         return 0, 1, size
     if isinstance(size, SymbolicDim) and draw.chance(0.3):
         return 0, 1, draw.dim()  # it may or may not fit
-    if draw.chance(0.25):  # every second element, or third, from one of the first to the end
+    if not draw.starts and draw.chance(
+        0.25
+    ):  # every second element, or third, from one of the first to the end
         step = draw.one_of((2, 2, 3))
         begin = draw.up_to(step - 1)
         reach = begin if size == 0 else _reach(begin, size, step)
         return begin, step, reach + draw.up_to(step)
     step = draw.one_of(STEPS)
     first, slack = draw.up_to(2), draw.up_to(8 if draw.chance(0.2) else 2)
+    if draw.starts:
+        first = draw.one_of(draw.starts)
     if size == 0:
         return first, step, first + slack
     start = first if step > 0 else (size - 1) * -step + first

@@ -77,7 +77,7 @@ def _walk(
     """Neighbours that fire, and neighbours of these: many steps lead away from what was drawn."""
     found = [each for each in firings if _movable(each, steps)]
     known = {(), *(_movable(each, steps) for each in found)}
-    moving = [each for each in found if not _pads_nothing(each)]
+    moving = [each for each in found if not pads_nothing(each)]
     first = len(found)
     for _ in range(DRAWS * scale if found else 0):
         if len(found) - first == WANTED * scale:
@@ -88,11 +88,11 @@ def _walk(
             continue
         known.add(_movable(instance, steps))
         found.append(instance)
-        moving += [] if _pads_nothing(instance) else [instance]
+        moving += [] if pads_nothing(instance) else [instance]
         yield instance
 
 
-def _pads_nothing(instance: Instance) -> bool:
+def pads_nothing(instance: Instance) -> bool:
     """Whether a padding adds nothing: many firings have none that does."""
     return any(isinstance(value, Padding) and value.is_zero for _, value in instance.values)
 

@@ -16,7 +16,7 @@ from satura.rewrite.check.instances import (
     Wish,
     draw_from,
     draw_instance,
-    has_bare_windows,
+    is_trivial,
     like,
 )
 from satura.rewrite.check.named_values import named_dtypes
@@ -39,7 +39,7 @@ FURTHER = 300  # draws after something has failed
 RARELY = 50  # of so many matches one fires, or none: few dtypes may be what it needs
 UPWARDS = 4  # where little fires, one of so many draws begins with operands; or half of them
 FLOATING = tuple(dtype for dtype in COMPUTED if dtype.is_float)
-MOST_BARE = 0.1  # of what is wanted
+MOST_TRIVIAL = 0.1  # of what is wanted
 WHOLE = tuple(dtype for dtype in COMPUTED if dtype.is_integer)
 
 
@@ -64,6 +64,7 @@ class Firings:
     _nearest: list[Instance] = field(default_factory=list)
     _most_met: int = 0
     _alike: dict[object, list[Instance]] = field(default_factory=dict)  # by their attributes
+    _put_off: list[Instance] = field(default_factory=list)  # as they say little
     _ranks: list[int] = field(default_factory=list)  # of left sides that were well typed
     _left: int = FURTHER  # draws, once something has failed
 
@@ -92,10 +93,17 @@ class Firings:
         stay rare, twice as many attempts are made, then the equations within the conditions'
         functions are solved, and at last dtypes are tried for which the conditions hold.
         """
-        self._draw(random, wanted, attempts)
-        if 3 * len(self.found) < wanted:
+        alike = self._draw(random, wanted, attempts)
+        if 3 * (len(self.found) - alike) < wanted:
+            enough = max(wanted, len(self.found) + wanted // 2)
             for instance in solved_within(self.direction, random):
-                self._try(instance, NO_WISH, room=len(self.found) < wanted)
+                self._try(instance, NO_WISH, room=True)
+                if len(self.found) >= enough:
+                    break
+        for instance in self._put_off:
+            if self.is_over or len(self.found) >= wanted:
+                break
+            self._try(instance, NO_WISH, room=True)
         if 3 * len(self.found) < wanted and RARELY * len(self.found) < self.matches:
             for instance in retyped(
                 self.direction, [*self.found.values()] or self._nearest, random
@@ -104,15 +112,16 @@ class Firings:
                     return
                 self._try(instance, NO_WISH, room=True)
 
-    def _draw(self, random: Random, wanted: int, attempts: int) -> None:
-        alike = 0  # of what was found, how many were drawn like others
-        bare = 0  # and how many have only windows without axes, which meet most conditions
+    def _draw(self, random: Random, wanted: int, attempts: int) -> int:
+        """Draw, and say how many of what was found were drawn like others."""
+        alike = 0
+        trivial = 0  # and how many say little
         for number in range(2 * attempts):
             found = len(self.found)
             if found - alike >= wanted and not self.has_undecided:
-                return
+                return alike
             if number >= attempts and not 3 * found < wanted < 10 * found:
-                return
+                return alike
             is_late = 4 * number >= attempts
             is_rare = is_late and 3 * (found - alike) < wanted
             wish = self._rare_wish(random, number) if is_rare else NO_WISH
@@ -127,13 +136,18 @@ class Firings:
                 instance = draw_instance(self.direction, random, wish)
             if instance is not None and (is_upwards or number % 3 == 1):
                 instance = solved(instance)
-            is_bare = instance is not None and has_bare_windows(instance)
-            if instance is not None and not (is_bare and bare >= wanted * MOST_BARE):
-                self._try(instance, wish, room=found < 2 * wanted)
-                if self.is_over:
-                    return
+            if instance is None:
+                continue
+            says_little = is_trivial(instance)
+            if says_little and trivial >= wanted * MOST_TRIVIAL:
+                self._put_off.append(instance)
+                continue
+            self._try(instance, wish, room=found < 2 * wanted)
+            if self.is_over:
+                return alike
             alike += is_like * (len(self.found) - found)
-            bare += is_bare * (len(self.found) - found)
+            trivial += says_little * (len(self.found) - found)
+        return alike
 
     def _any_near(self, random: Random) -> Instance | None:
         """A firing, of any of the attributes that some have; else what met most conditions."""

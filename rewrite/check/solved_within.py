@@ -20,7 +20,7 @@ from types import FunctionType
 from typing import cast
 
 from satura.rewrite.check.from_operands import draw_from_operands
-from satura.rewrite.check.instances import Instance, draw_instance, has_bare_windows, is_well_typed
+from satura.rewrite.check.instances import Instance, draw_instance, is_trivial, is_well_typed
 from satura.rewrite.check.neighbours import stepped
 from satura.rewrite.check.retyped import converted
 from satura.rewrite.check.solved import conjuncts
@@ -55,10 +55,10 @@ def solved_within(direction: Direction, random: Random) -> Iterator[Instance]:
         else:
             name, drawn = "", draw_from_operands if number % 2 else draw_instance
             base = drawn(direction, random)
-        if base is None or has_bare_windows(base):  # these meet most conditions, and say little
+        if base is None or is_trivial(base):
             continue
         instance = _changed_until_it_holds(base, name, comparing, random)
-        if instance is not None and is_well_typed(instance):
+        if instance and is_well_typed(instance) and not is_trivial(instance):
             found.append(instance)
             yield instance
 

@@ -185,6 +185,10 @@ def _failure_at_extremes(
             or first_failure(of_large_extents(*chosen, longest=True), rule.exact, seed, "alike")
             or first_failure(of_many_elements(*chosen[:2], scale), rule.exact, seed, "alike")
             or (rule.exact and first_failure(of_choices(chosen[1], scale), True, seed, "few"))
+            or (
+                rule.exact
+                and first_failure(of_plain_constants(chosen[0], seed, scale), True, seed, "few")
+            )
             or (rule.exact and first_failure(of_long_sums(*chosen), True, seed, "unlike"))
             or first_failure(
                 of_every_value(chosen[0], [*chosen[1], *choices], rule.exact, seed, scale),

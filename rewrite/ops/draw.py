@@ -74,6 +74,7 @@ class Draw:
         self.near: tuple[int, ...] = ()  # extents likely to expose a mistake, drawn seldom
         self.functions: frozenset[str] = frozenset()  # elementwise ones to prefer
         self.most = max(MOST_ELEMENTS, *(each for each in extents if isinstance(each, int)), 0)
+        self.starts: tuple[int, ...] = ()  # of slices, in the place of small ones
         self.reverses = False  # whether extents, or what slices read, are often in reverse order
         self.scalars: list[Scalar] = []
         self.slices: list[Slices] = []
