@@ -139,7 +139,8 @@ class _Comparing:
         conditions = [part for each in direction.conditions for part in conjuncts(each)]
         self.read = [frozenset(each.variables()) for each in conditions]
         self.conditions = [self._recording(each) for each in conditions]
-        self.has_functions = bool(self.made)
+        made = self.made.items()
+        self.has_functions = any(inspect.unwrap(each) is not plain for plain, each in made)
 
     def asked(self, values: Values) -> _Answer:
         """What the conditions say of these values, one after the other."""
@@ -179,7 +180,7 @@ class _Comparing:
     def _function(self, function: Callable[..., object]) -> Callable[..., object]:
         """The author's function with its comparisons written down; any other one as it is."""
         plain = inspect.unwrap(function)
-        if not isinstance(plain, FunctionType) or plain.__module__.startswith(OURS):
+        if not isinstance(plain, FunctionType) or str(plain.__module__).startswith(OURS):
             return function
         if plain not in self.made:
             self.made[plain] = function  # as long as it is made, and where it cannot be

@@ -1,0 +1,167 @@
+"""The checker on conditions whose functions compare many things: few matches meet them, and what
+is compared says which ones do."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from satura.rewrite.check.instances import fires, is_trivial
+from satura.rewrite.check.side_conditions import Firings
+from satura.rewrite.check.solved_within import solved_within
+from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import (
+    broadcast,
+    matmul,
+    pad,
+    pool,
+    reduce,
+    reshape,
+    slice_,
+)
+from satura.rewrite.types.attributes import Axes, Padding, Shape, Slices, Window, refuse_unless
+from satura.rewrite.types.constant import Scalar
+from satura.rewrite.types.tensor_type import TensorType
+from satura.testing import check
+from tests.tiers import deep_but
+
+
+@attribute_function
+def sees_all_before(w: Window, x: TensorType) -> bool:
+    """Whether a window over a list reaches from any element back to the first one."""
+    if x.rank != 1 or not isinstance(x.shape[0], int) or any(w.fill.bits):
+        return False
+    n = x.shape[0]
+    plain = w.strides == (1,) and w.dilations == (1,) and w.hi == (0,)
+    return plain and n > 0 and w.sizes == (n,) and w.lo == (n - 1,)
+
+
+@attribute_function
+def is_last(s: Slices, x: TensorType) -> bool:
+    return x.rank == 1 and s.sizes == (1,) and s.starts == (x.shape[0] - 1,)
+
+
+@attribute_function
+def is_first(s: Slices) -> bool:
+    return s.sizes == (1,) and s.starts == (0,)
+
+
+@attribute_function
+def all_axes(x: TensorType) -> Axes:
+    return Axes(tuple(range(x.rank)))
+
+
+@rule
+def last_of_running_sums(x: Tensor, w: Window, s: Slices) -> Law:
+    """the last of the running sums of a list = its sum, on integers"""
+    sums = slice_(pool("sum", x, w), s)
+    return rewrites(
+        sums,
+        reduce("sum", x, all_axes(x.type)),
+        sees_all_before(w, x.type) & is_last(s, x.type) & x.type.dtype.is_integer,
+    )
+
+
+@rule
+def first_of_running_sums(x: Tensor, w: Window, s: Slices) -> Law:
+    """the first of the running sums of a list = its sum: it is the first element"""
+    sums = slice_(pool("sum", x, w), s)
+    return rewrites(
+        sums,
+        reduce("sum", x, all_axes(x.type)),
+        sees_all_before(w, x.type) & is_first(s) & x.type.dtype.is_integer,
+    )
+
+
+@attribute_function
+def is_repeated(x: TensorType, r: Shape, b: Shape, u: Shape) -> bool:
+    """Whether each element of a list is repeated."""
+    if x.rank != 1 or len(b.dims) != 2:
+        return False
+    return r.dims == (*x.shape, 1) and u.dims == (x.shape[0] * b.dims[1],)
+
+
+@attribute_function
+def takes_each(s: Slices, x: TensorType, b: Shape) -> bool:
+    """Whether s goes in steps of as many elements as each became. It may go backwards."""
+    refuse_unless(len(b.dims) == 2)
+    return len(s.steps) == 1 and abs(s.steps[0]) == b.dims[1] and s.sizes == x.shape
+
+
+@rule
+def take_of_repeated(x: Tensor, r: Shape, b: Shape, u: Shape, s: Slices) -> Law:
+    """every k-th element of a list that was repeated k times = the list"""
+    return rewrites(
+        slice_(reshape(broadcast(reshape(x, r), b), u), s),
+        x,
+        is_repeated(x.type, r, b, u) & takes_each(s, x.type, b),
+    )
+
+
+@attribute_function
+def pad_inner_axis(b: Padding, c: Padding) -> bool:
+    """Whether b pads the last axis alone, and c the last but one as much."""
+    n = len(b.lo)
+    for i in range(n):
+        if i != n - 1 and (b.lo[i], b.hi[i]) != (0, 0):
+            return False
+        if i != n - 2 and (c.lo[i], c.hi[i]) != (0, 0):
+            return False
+    return n >= 2 and b.lo[-1] == c.lo[-2] and b.hi[-1] == c.hi[-2]
+
+
+@attribute_function
+def has_no_bits(v: Scalar) -> bool:
+    return not any(v.bits)
+
+
+@rule
+def product_of_padded(x: Tensor, y: Tensor, v: Scalar, u: Tensor, b: Padding, c: Padding) -> Law:
+    """matmul(pad(x, 0), pad(y, u)) = matmul(x, y): where u is infinite, 0 * u is NaN"""
+    return rewrites(
+        matmul(pad(x, v, b), pad(y, u, c)), matmul(x, y), has_no_bits(v) & pad_inner_axis(b, c)
+    )
+
+
+WRONG = (first_of_running_sums, take_of_repeated, product_of_padded)
+SEEDS = (0, 1009, 424242)
+
+
+@pytest.mark.parametrize("seed", deep_but(SEEDS[:1], SEEDS))
+@pytest.mark.parametrize("law", WRONG, ids=lambda law: law.name)
+def test_a_law_is_refuted_where_few_matches_meet_its_condition(law: Rule, seed: int) -> None:
+    assert check(law, seed, shrink=False).verdict == "refuted"
+
+
+@pytest.mark.parametrize("seed", deep_but(SEEDS[:1], SEEDS))
+def test_a_right_law_fires_often_enough(seed: int) -> None:
+    report = check(last_of_running_sums, seed)
+    assert report.verdict == "tested", str(report)
+
+
+def test_what_is_solved_fires_and_is_not_all_alike() -> None:
+    (direction,) = last_of_running_sums.directions
+    found = list(solved_within(direction, Random(0)))
+    assert len(found) > 50 and all(map(fires, found))
+    assert len({each.bindings["w"] for each in found}) >= 5
+    assert len({each.types["x"].dtype for each in found}) >= 5
+
+
+def test_few_firings_pad_nothing() -> None:
+    firings = Firings(product_of_padded.directions[0])
+    firings.draw(Random(0), 150, 6000)
+    padded = [each for each in firings.found.values() if not is_trivial(each)]
+    assert len(padded) > 75
+
+
+def test_functions_that_cannot_be_read_are_called_as_they_are() -> None:
+    scope: dict[str, object] = {"attribute_function": attribute_function, "Slices": Slices}
+    exec("@attribute_function\ndef begins(s: Slices) -> bool:\n    return s.starts == (2,)", scope)
+
+    @rule
+    def slice_from(x: Tensor, s: Slices) -> Law:
+        """x[2:] = x, which it is not"""
+        return rewrites(slice_(x, s), x, scope["begins"](s))  # type: ignore[operator]
+
+    assert list(solved_within(slice_from.directions[0], Random(0))) == []
