@@ -44,12 +44,6 @@ def is_extreme(f: ReduceFn) -> bool:
 
 
 @attribute_function
-def has_any_order(f: ReduceFn, x: TensorType) -> bool:
-    """Whether f gives the same bits however the elements are grouped."""
-    return f.name in ("max", "min") or x.dtype.is_integer
-
-
-@attribute_function
 def leaves_alone(f: ReduceFn, x: TensorType) -> bool:
     """Whether f of one element is this element: a sum makes 0.0 of -0.0."""
     return f.name != "sum" or x.dtype.is_integer
@@ -112,12 +106,6 @@ def as_steps(w: Window, x: TensorType) -> Slices:
 def all_axes(x: TensorType) -> Axes:
     """All axes of x."""
     return Axes(tuple(range(x.rank)))
-
-
-@attribute_function
-def sees_all(w: Window, x: TensorType) -> bool:
-    """Whether the window is as large as x."""
-    return not w.has_border and w.sizes == x.shape
 
 
 @attribute_function
@@ -240,16 +228,6 @@ def pool_of_pool(f: ReduceFn, x: Tensor, a: Window, b: Window) -> Law:
 def pool_of_single_elements(f: ReduceFn, x: Tensor, w: Window) -> Law:
     """pool(x, w) = slice(x, steps of w's strides), for windows of one element"""
     return rewrites(pool(f, x, w), slice_(x, as_steps(w, x.type)), leaves_alone(f, x.type))
-
-
-@rule
-def pool_of_all(f: ReduceFn, x: Tensor, w: Window) -> Law:
-    """pool(x, w) = reduce(x, all axes), when w is as large as x, and nothing is rounded"""
-    return rewrites(
-        pool(f, x, w),
-        reduce(f, x, all_axes(x.type)),
-        sees_all(w, x.type) & has_any_order(f, x.type),
-    )
 
 
 @rule

@@ -290,3 +290,27 @@ def sum_of_sums(x: Tensor, w: Window, a: Axes) -> Law:
         reduce("sum", x, a),
         integers(x.type) & is_mean_of(w) & are_all(a, x.type),
     )
+
+
+@attribute_function
+def has_any_order(f: ReduceFn, x: TensorType) -> bool:
+    """Whether f gives the same bits however the elements are grouped."""
+    return f.name in ("max", "min") or x.dtype.is_integer
+
+
+@attribute_function
+def sees_all(w: Window, x: TensorType) -> bool:
+    """Whether the window is as large as x."""
+    return not w.has_border and w.sizes == x.shape
+
+
+# x = f32[2], f = min, w = size 2 with dilation 2: the window reaches over 3 elements and fits nowhere,
+# so the left side is empty; the right side has an element.
+@rule
+def pool_of_all(f: ReduceFn, x: Tensor, w: Window) -> Law:
+    """pool(x, w) = reduce(x, all axes), when w is as large as x, and nothing is rounded"""
+    return rewrites(
+        pool(f, x, w),
+        reduce(f, x, all_axes(x.type)),
+        sees_all(w, x.type) & has_any_order(f, x.type),
+    )
