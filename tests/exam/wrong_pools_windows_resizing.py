@@ -304,8 +304,8 @@ def sees_all(w: Window, x: TensorType) -> bool:
     return not w.has_border and w.sizes == x.shape
 
 
-# x = f32[2], f = min, w = size 2 with dilation 2: the window reaches over 3 elements and fits nowhere,
-# so the left side is empty; the right side has an element.
+# x = f32[2], f = min, w = size 2 with dilation 2: the window reaches over 3 elements, fits nowhere
+# and the left side is empty; the right side has an element.
 @rule
 def pool_of_all(f: ReduceFn, x: Tensor, w: Window) -> Law:
     """pool(x, w) = reduce(x, all axes), when w is as large as x, and nothing is rounded"""
