@@ -66,7 +66,7 @@ def solved_within(direction: Direction, random: Random) -> Iterator[Instance]:
 def _moved(instance: Instance, name: str, random: Random) -> Instance:
     """The instance with another extent of the tensor of that name, or another attribute; and now
     and then with another dtype in the place of one."""
-    dtypes = [*{type_.dtype for type_ in instance.types.values()}]
+    dtypes = [*dict.fromkeys(type_.dtype for type_ in instance.types.values())]
     changes = dtypes and random.random() < OTHER_DTYPE
     old, new = (random.choice(dtypes), random.choice(COMPUTED)) if changes else (None, None)
     values: list[tuple[str, TensorType | Attribute]] = []
@@ -154,13 +154,14 @@ class _Comparing:
                 return _Answer((number, self.equal), self.pairs, self.read[number])
         return _Answer((len(self.conditions), 0), [], frozenset())
 
-    def compared(self, left: object, right: object, is_equal: bool) -> bool:
-        """Whether two values are equal, or are not, as was asked; a pair that differs is kept."""
-        answer = bool(left == right)
-        self.equal += answer
-        if not answer:
-            self.pairs.append((left, right))
-        return answer is is_equal
+    def compared(self, left: object, right: object, is_equal: bool) -> object:
+        """What `==` or `!=` gives; a pair that differs is kept, unless it does so by elements."""
+        answer = left == right if is_equal else left != right
+        if isinstance(answer, bool):
+            self.equal += answer is is_equal
+            if answer is not is_equal:
+                self.pairs.append((left, right))
+        return answer
 
     def _recording(self, expression: Expression) -> Expression:
         if not isinstance(expression, Apply):
@@ -174,8 +175,8 @@ class _Comparing:
         keywords = tuple((name, self._recording(each)) for name, each in expression.keywords)
         return Apply(function, arguments, keywords)
 
-    def _equals(self, left: object, right: object) -> bool:
-        return self.compared(left, right, True)
+    def _equals(self, left: object, right: object) -> object:
+        return self.compared(left, right, is_equal=True)
 
     def _function(self, function: Callable[..., object]) -> Callable[..., object]:
         """The author's function with its comparisons written down; any other one as it is."""
