@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
+from satura.rewrite.check.every_choice import of_every_choice
+from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
     arg_reduce,
@@ -16,7 +20,7 @@ from satura.rewrite.language.terms import (
     select,
     transpose,
 )
-from satura.rewrite.types.attributes import Axes, Axis, Count, Perm, ReduceFn, Shape
+from satura.rewrite.types.attributes import Axes, Axis, BinaryFn, Count, Perm, ReduceFn, Shape
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
@@ -209,7 +213,29 @@ def low_bits_stay(x: Tensor, d: DType, e: DType) -> Law:
     return rewrites(cast(cast(x, d), e), cast(x, e), fits)
 
 
+@attribute_function
+def widens(t: DType, u: DType) -> bool:
+    """Whether t is an integer type of more bits than u, and as signed."""
+    plain = t.is_integer and u.is_integer and not t.is_narrow and not u.is_narrow
+    return plain and t.itemsize > u.itemsize and t.is_signed == u.is_signed
+
+
+@attribute_function
+def is_one_of(f: BinaryFn, *names: str) -> bool:
+    return f.name in names
+
+
+@rule
+def compute_in_own_type(f: BinaryFn, x: Tensor, y: Tensor, t: DType) -> Law:
+    """cast(f(cast(x, t), cast(y, t)), type of x) = f(x, y): a shift by 9 leaves the sign in i16"""
+    u = x.type.dtype
+    wide = cast(binary(f, cast(x, t), cast(y, t)), u)
+    shifts = is_one_of(f, "add", "mul", "and", "or", "xor", "max", "min", "shl", "shr")
+    return rewrites(wide, binary(f, x, y), widens(t, u), u == y.type.dtype, shifts)
+
+
 WRONG = [
+    compute_in_own_type,
     low_bits_stay,
     quotient_in_f64,
     ramp_in_i16,
@@ -240,3 +266,12 @@ QUICK = [arg_of_cast, narrow_by_bytes, transposed_byte]
 @pytest.mark.parametrize("wrong", deep_but(QUICK, WRONG), ids=lambda each: each.name)
 def test_rare_values_refute(wrong: Rule, seed: int) -> None:
     assert check(wrong, seed, shrink=False).verdict == "refuted"
+
+
+@pytest.mark.deep
+def test_each_function_of_a_law_has_its_turn() -> None:
+    direction = compute_in_own_type.directions[0]
+    firings = Firings(direction)
+    firings.draw(Random(0), 150, 6000)
+    found = list(of_every_choice(direction, [*firings.found.values()], 0, 1))
+    assert len({each.bindings["f"] for each in found}) == 9

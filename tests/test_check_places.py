@@ -234,7 +234,34 @@ def repeated_element(c: Constant) -> Law:
     return rewrites(constant(c), broadcast(one, Shape(c.type.shape)))
 
 
+@attribute_function
+def first_place(s: Slices, a: Axis, t: DType) -> Scalar:
+    refuse_unless(t in (DType.BF16, DType.F16) and set(s.steps) == {1})
+    refuse_unless(a.index < len(s.starts) and isinstance(s.starts[a.index], int))
+    return Scalar.of(s.starts[a.index], t)
+
+
+@attribute_function
+def ones_for(s: Slices) -> Shape:
+    return Shape((1,) * len(s.sizes))
+
+
+@rule
+def slice_of_float_places(shape: Shape, a: Axis, t: DType, s: Slices) -> Law:
+    """slice(iota, s) = iota + start: bf16 has no 259, so that it is 260 + 2 where 261 is 260"""
+    start = broadcast(reshape(scalar(first_place(s, a, t)), ones_for(s)), Shape(s.sizes))
+    return rewrites(slice_(iota(shape, a, t), s), binary("add", iota(Shape(s.sizes), a, t), start))
+
+
+@rule
+def add_repeated_element(c: Constant, x: Tensor) -> Law:
+    """x + a constant of equal elements = x + one of them: -0.0 + 0.0 is not -0.0 - 0.0"""
+    one = broadcast(reshape(scalar(only_element(c)), ones_of(c.type)), Shape(c.type.shape))
+    return rewrites(binary("add", x, constant(c)), binary("add", x, one))
+
+
 WRONG = [
+    slice_of_float_places, add_repeated_element,
     one_after_the_other, by_pairs_of_any, gather_each_once, border_for_a_pad, pieces, root_by_power,
     one_division, kernel_as_it_is, places_of_few_bits, rounded_once,
     element_at_its_place, repeated_element,

@@ -33,7 +33,7 @@ PLACED_EXTENTS: tuple[tuple[Dim, ...], ...] = (
     (66_000, 1),
 )
 FAR_STARTS = (130, 259, 2051, 33_000)  # of slices of positions
-FAR_DRAWS = 80
+FAR_DRAWS = 120
 FEW_EXTENTS: tuple[Dim, ...] = (5, 1)
 COUNTING = {"iota", "reduce", "arg_reduce", "extent", "matmul", "conv"}  # of how large an extent is
 
@@ -82,8 +82,8 @@ def _of_far_slices(
     for number in range(FAR_DRAWS * scale):
         dtypes = dtypes_of_firing(firings, number)
         wish = Wish(random.choice((1, 2)), FEW_EXTENTS, dtypes, starts=FAR_STARTS)
-        if number % 2 and firings:
-            wish = _with_names(wish, firings[number // 2 % len(firings)])
+        if firings:
+            wish = _with_names(wish, firings[number % len(firings)])
         instance = draw_instance(direction, random, wish)
         if instance is not None and element_count(instance) <= MOST_LARGE_ELEMENTS:
             yield instance
