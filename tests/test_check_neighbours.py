@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from satura.rewrite.check import testing
+from satura.rewrite.check import side_conditions, testing
 from satura.rewrite.check.disagreement import disagreement
 from satura.rewrite.check.instances import Instance, fires
 from satura.rewrite.check.neighbours import beside, neighbours
@@ -163,8 +163,9 @@ def test_laws_that_are_wrong_by_one_field_are_refuted(wrong: Rule, seed: int) ->
 
 
 @pytest.mark.deep
-def test_some_are_refuted_by_neighbours_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_some_are_refuted_by_neighbours_or_equations_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(testing, "neighbours", lambda *_: iter(()))
+    monkeypatch.setattr(side_conditions, "solved_within", lambda *_: iter(()))
     verdicts = {wrong.name: check(wrong, shrink=False).verdict for wrong in WRONG}
     assert "tested" in verdicts.values(), verdicts
 

@@ -141,6 +141,24 @@ def test_a_right_law_fires_often_enough(seed: int) -> None:
     assert report.verdict == "tested", str(report)
 
 
+@attribute_function
+def is_as_large(w: Window, x: TensorType) -> bool:
+    return w.sizes == x.shape
+
+
+@rule
+def pool_of_all(x: Tensor, w: Window) -> Law:
+    """max(x, a window as large as x) = max(x, all axes): not with dilations, nor with a border"""
+    all_of_it = reduce("max", x, all_axes(x.type))
+    return rewrites(pool("max", x, w), all_of_it, is_as_large(w, x.type))
+
+
+def test_a_window_of_an_open_size_is_not_tried() -> None:
+    assert check(pool_of_all, shrink=False).verdict == "refuted"
+    found = list(solved_within(pool_of_all.directions[0], Random(0)))
+    assert found and all(isinstance(n, int) for each in found for n in each.types["x"].shape)
+
+
 def test_what_is_solved_fires_and_is_not_all_alike() -> None:
     (direction,) = last_of_running_sums.directions
     found = list(solved_within(direction, Random(0)))

@@ -119,13 +119,13 @@ def test_a_proof_that_took_too_many_steps_names_how_to_give_more() -> None:
 @attribute_function
 def has_rows(type_: TensorType) -> bool:
     refuse_unless(type_.rank == 2, "it must be a matrix")
-    return type_.shape[0] == 300
+    return isinstance(type_.shape[0], int) and type_.shape[0] >= 300
 
 
 @rule
 def seldom(x: Tensor) -> Law:
-    """abs(-x) = abs(x), for 300 rows"""
-    return rewrites(unary("abs", unary("neg", x)), unary("abs", x), has_rows(x.type))
+    """-(-x) = x, for 300 rows or more"""
+    return rewrites(unary("neg", unary("neg", x)), x, has_rows(x.type))
 
 
 CALLS = [0]

@@ -61,11 +61,15 @@ def _extent(instance: Instance, constant: Constant) -> int:
 
 
 def _other_indices(array: Array, extent: int, random: Random) -> Array:
-    """As many indices below an extent: in order, backwards, shuffled or one of them repeated."""
+    """As many indices below an extent: in order, backwards, shuffled, one of them repeated, or a
+    run from the last ones on."""
     places = np.arange(array.size) % extent
-    match random.randrange(5):
+    match random.randrange(6):
         case 0:
             pass
+        case 5 if array.size <= extent:
+            places = np.arange(array.size) - random.randint(0, array.size)
+            return np.asarray(places.astype(array.dtype).reshape(array.shape))
         case 1:
             places = places[::-1]
         case 2:

@@ -16,8 +16,14 @@ from satura.rewrite.language.terms import type_of
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
 
-LARGE_DRAWS = 160
-LARGE_EXTENTS: tuple[tuple[Dim, ...], ...] = ((513, 1), (384, 1), (2051, 1), (256, 1))
+LARGE_DRAWS = 200
+LARGE_EXTENTS: tuple[tuple[Dim, ...], ...] = (
+    (513, 1),
+    (384, 1),
+    (2051, 1),
+    (256, 1),
+    (130, 1),
+)
 LONGEST = (140_001, 1)  # a sum of so many bytes is no f32, nor a position among them a u16
 LONGEST_DRAWS = 120
 MOST_LARGE_ELEMENTS = 1_000_000

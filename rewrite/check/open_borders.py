@@ -16,7 +16,7 @@ from satura.rewrite.types.attributes import Window
 from satura.rewrite.types.dims import Dim, symbols_of
 
 OPEN_EXTENTS: tuple[Dim, ...] = (*SIZES, 1, 3)
-OPEN_DRAWS = 1600
+OPEN_DRAWS = 3200
 
 
 def of_open_borders(

@@ -26,8 +26,9 @@ from satura.rewrite.check.retyped import converted
 from satura.rewrite.check.solved import conjuncts
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, Expression
-from satura.rewrite.types.attributes import Attribute, Window
+from satura.rewrite.types.attributes import Attribute, Padding, Shape, Slices, Window
 from satura.rewrite.types.constant import Constant, Scalar
+from satura.rewrite.types.dims import SymbolicDim
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 
 BASES = 1200  # matches that are changed
@@ -36,6 +37,7 @@ OTHER_DTYPE = 0.3
 EXTENTS = (1, 9)
 AS_A_WHOLE = 0.7  # of changes, where a field as a whole is one side
 ROUNDS = 30  # changes of one match
+OF_DIMS = (TensorType, Shape, Slices, Padding)  # whose extents may be open
 RECORDER = "__compared__"
 OURS = ("satura.rewrite.", "numpy")
 Values = Mapping[str, object]
@@ -256,11 +258,20 @@ def _with_other(
             places = [at for at, each in enumerate(found) if _is_same(each, old)]
             choices += [((*found[:at], new, *found[at + 1 :]), False) for at in places]
         for choice, is_whole in choices:
+            if _is_open(choice) and not (isinstance(value, OF_DIMS) and part.name != "steps"):
+                continue
             try:
                 changed = replace(value, **{part.name: choice})  # type: ignore[arg-type]
             except Exception:  # what the value refuses: its constructor may ask anything
                 continue
             yield changed, is_whole
+
+
+def _is_open(part: object) -> bool:
+    """Whether a field or a part of one is no number for lack of a size."""
+    return any(
+        isinstance(each, SymbolicDim) for each in (part if isinstance(part, tuple) else [part])
+    )
 
 
 def _is_same(value: object, old: object) -> bool:
