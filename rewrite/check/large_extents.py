@@ -70,8 +70,8 @@ def of_large_extents(
     for number in range(most + LONGEST_DRAWS * scale * bool(is_counting and longest)):
         extents = chosen[number % len(chosen)] if number < most else LONGEST
         wish = Wish(random.choice(ranks), extents, dtypes_of_firing(firings, number))
-        if number % 2 and firings:
-            wish = _with_names(wish, firings[number // 2 % len(firings)])
+        if number % 4 and firings:
+            wish = _with_names(wish, firings[number // len(chosen) % len(firings)])
         instance = draw_instance(direction, random, wish)
         least = LONGEST[0] if extents is LONGEST else 0
         if instance is None or not least <= element_count(instance) <= MOST_LARGE_ELEMENTS:
