@@ -89,11 +89,7 @@ def _fitting_of_many(
 
 def functions_of(instance: Instance) -> tuple[Attribute, ...]:
     """The functions among its attributes."""
-    return tuple(
-        value
-        for _, value in instance.values
-        if isinstance(value, NAMED) and not isinstance(value, DType)
-    )
+    return tuple(value for _, value in instance.values if isinstance(value, FUNCTION))
 
 
 def in_turns(firings: Sequence[Instance]) -> list[Instance]:
