@@ -20,11 +20,13 @@ LONGEST = 1 << 20  # calls until an interrupt that is sure to come
 
 
 class Moment:
-    """An interrupt after some seconds."""
+    """An interrupt some seconds after it is awaited."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self) -> None:
         self.was_raised = False
         signal.signal(signal.SIGALRM, self._interrupt)
+
+    def come_after(self, seconds: float) -> None:
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -72,8 +74,9 @@ def main(folder: Path, seed: int, moments: int) -> None:
     for number in range(moments):
         path = draw.choice(paths)
         longest = 2.0 if number == 0 else draw.choice([0.01, 0.1, 0.5])
-        moment = Moment(draw.random() * longest + 1e-6)
+        moment = Moment()
         try:
+            moment.come_after(draw.random() * longest + 1e-6)
             outputs(path, LONGEST)
         except KeyboardInterrupt:
             assert moment.was_raised

@@ -3,8 +3,11 @@ is compared says which ones do."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from random import Random
 
+import numpy as np
 import pytest
 
 from satura.rewrite.check.instances import fires, is_trivial
@@ -19,6 +22,7 @@ from satura.rewrite.language.terms import (
     reduce,
     reshape,
     slice_,
+    unary,
 )
 from satura.rewrite.types.attributes import Axes, Padding, Shape, Slices, Window, refuse_unless
 from satura.rewrite.types.constant import Scalar
@@ -185,3 +189,87 @@ def test_functions_that_cannot_be_read_are_called_as_they_are() -> None:
         return rewrites(slice_(x, s), x, scope["begins"](s))  # type: ignore[operator]
 
     assert list(solved_within(slice_from.directions[0], Random(0))) == []
+
+
+def bound(extent: int) -> Callable[[Window], bool]:
+    """A function whose text alone does not say what it computes."""
+
+    @attribute_function
+    def is_so_large(w: Window, extent: int = extent) -> bool:
+        return w.sizes == (extent,)
+
+    return is_so_large
+
+
+@attribute_function
+def counts_down(w: Window) -> bool:
+    if w.sizes != (2,) or w.lo != (w.hi[0] - 1,):
+        return False
+    n = w.lo[0]
+    while n != 0:
+        n -= 1
+    return True
+
+
+@attribute_function
+def is_huge(w: Window) -> bool:
+    return w.lo == (10**9,) and w.hi == (2**40,)
+
+
+@attribute_function
+def compares_with_anything(w: Window, x: TensorType) -> bool:
+    numbers = np.arange(3)
+    others: tuple[object, ...] = ((np.int64(6),), "f32", 0.0, (None,))
+    odd = any(part == other for part in (w.lo, x.dtype, w.fill, w.sizes) for other in others)
+    return not odd and (numbers, w.hi) != (numbers, (7,))
+
+
+@cache
+def fibonacci(n: int) -> int:
+    return n if n in (0, 1) else fibonacci(n - 1) + fibonacci(n - 2)
+
+
+@attribute_function
+def calls_itself(w: Window) -> bool:
+    return w.rank == 1 and fibonacci(60 + w.sizes[0]) > 0 and w.sizes == (3,)
+
+
+ODD: dict[str, Callable[..., bool]] = {
+    "default": bound(2),
+    "counts down": counts_down,
+    "huge": is_huge,
+    "anything": compares_with_anything,
+    "cached": calls_itself,
+}
+
+
+@pytest.mark.parametrize("odd", deep_but(["default", "anything"], ODD))
+def test_odd_functions_do_no_harm(odd: str) -> None:
+    condition = ODD[odd]
+
+    @rule
+    def negate_twice(x: Tensor, w: Window) -> Law:
+        """-(-p) = p"""
+        p = pool("max", x, w)
+        holds = condition(w, x.type) if odd == "anything" else condition(w)
+        return rewrites(unary("neg", unary("neg", p)), p, holds)
+
+    verdict = check(negate_twice, shrink=False).verdict
+    assert verdict == ("tested" if odd != "huge" else "vacuous")
+
+
+@attribute_function
+def is_5_or_7(w: Window) -> bool:
+    return w.rank == 1 and w.sizes[0] in (5, 7)
+
+
+def test_all_options_of_a_comparison_are_tried() -> None:
+    @rule
+    def wide(x: Tensor, w: Window) -> Law:
+        """-(-p) = p, for windows of 5 or 7"""
+        p = pool("max", x, w)
+        return rewrites(unary("neg", unary("neg", p)), p, is_5_or_7(w))
+
+    found = list(solved_within(wide.directions[0], Random(0)))
+    windows = [value for each in found for _, value in each.values if isinstance(value, Window)]
+    assert {window.sizes for window in windows} == {(5,), (7,)}

@@ -17,27 +17,33 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, is_dataclass, replace
 from random import Random
 from types import FunctionType
-from typing import cast
 
 from satura.rewrite.check.from_operands import draw_from_operands
-from satura.rewrite.check.instances import Instance, draw_instance, is_trivial, is_well_typed
+from satura.rewrite.check.instances import Instance, Wish, draw_instance, is_trivial, is_well_typed
 from satura.rewrite.check.neighbours import stepped
 from satura.rewrite.check.retyped import converted
 from satura.rewrite.check.solved import conjuncts
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, Expression
+from satura.rewrite.language.terms import type_of
 from satura.rewrite.types.attributes import Attribute, Padding, Shape, Slices, Window
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import SymbolicDim
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 
-BASES = 1200  # matches that are changed
+BASES = 2400  # matches that are changed
 LIKE_OTHERS = 0.7  # of these, once there are some
 OTHER_DTYPE = 0.3
 EXTENTS = (1, 9)
 AS_A_WHOLE = 0.7  # of changes, where a field as a whole is one side
-ROUNDS = 30  # changes of one match
+FITTING_DRAWS = 3  # of types for attributes that were solved
+ROUNDS = 15  # changes of one match
+MOST_ASKED = 16_000  # times that conditions are asked in all
+MOST_COMPARED = 500  # comparisons of one condition: a loop may not end for what makes no sense
+MOST_OPTIONS = 20  # of `in (…)`
+MOST_NUMBER = 1 << 12  # of elements, places, steps: more is no match that can be computed often
 OF_DIMS = (TensorType, Shape, Slices, Padding)  # whose extents may be open
+ASKED: Mapping[type, str] = {ast.Eq: "==", ast.NotEq: "!=", ast.In: "in"}
 RECORDER = "__compared__"
 OURS = ("satura.rewrite.", "numpy")
 Values = Mapping[str, object]
@@ -50,19 +56,41 @@ def solved_within(direction: Direction, random: Random) -> Iterator[Instance]:
     comparing = _Comparing(direction)
     found: list[Instance] = []
     for number in range(BASES if comparing.has_functions else 0):
-        base: Instance | None
+        if comparing.times > MOST_ASKED:
+            return
         if found and random.random() < LIKE_OTHERS:
-            name = random.choice([*direction.variables])
-            base = _moved(random.choice(found), name, random)
+            name, like = random.choice([*direction.variables]), random.choice(found)
+            base = _moved(like, name, random)
         else:
             name, drawn = "", draw_from_operands if number % 2 else draw_instance
-            base = drawn(direction, random)
-        if base is None or is_trivial(base):
+            fresh = drawn(direction, random)
+            if fresh is None:
+                continue
+            base = like = fresh
+        if is_trivial(base):
             continue
         instance = _changed_until_it_holds(base, name, comparing, random)
-        if instance and is_well_typed(instance) and not is_trivial(instance):
+        if instance is not None and not is_well_typed(instance):
+            instance = _of_other_types(instance, like, comparing, random)
+        if instance is not None and not is_trivial(instance):
             found.append(instance)
             yield instance
+
+
+def _of_other_types(
+    instance: Instance, like: Instance, comparing: _Comparing, random: Random
+) -> Instance | None:
+    """A match with all attributes of an instance, of types that these fit and for which conditions
+    hold; its result has the rank of that of another match."""
+    given = [(name, each) for name, each in instance.values if not isinstance(each, TensorType)]
+    rank = type_of(like.direction.left, like.bindings).rank
+    dtypes = tuple(dict.fromkeys(each.dtype for each in instance.types.values()))
+    wish = Wish(rank, dtypes=dtypes, given=tuple(given))
+    for _ in range(FITTING_DRAWS):
+        drawn = draw_instance(instance.direction, random, wish)
+        if drawn is not None and not comparing.asked(drawn.bindings).read:
+            return drawn
+    return None
 
 
 def _moved(instance: Instance, name: str, random: Random) -> Instance:
@@ -136,6 +164,8 @@ class _Comparing:
     def __init__(self, direction: Direction) -> None:
         self.pairs: list[Pair] = []
         self.equal = 0
+        self.compared_once = 0  # how many comparisons one condition has made
+        self.times = 0  # that the conditions were asked
         self.scopes: dict[int, dict[str, object]] = {}
         self.made: dict[FunctionType, Callable[..., object]] = {}
         conditions = [part for each in direction.conditions for part in conjuncts(each)]
@@ -146,8 +176,9 @@ class _Comparing:
 
     def asked(self, values: Values) -> _Answer:
         """What the conditions say of these values, one after the other."""
+        self.times += 1
         for number, condition in enumerate(self.conditions):
-            self.pairs, self.equal = [], 0
+            self.pairs, self.equal, self.compared_once = [], 0, 0
             try:
                 holds = bool(condition.evaluate(values))
             except Exception:  # an author's function may raise anything for what it does not expect
@@ -156,13 +187,20 @@ class _Comparing:
                 return _Answer((number, self.equal), self.pairs, self.read[number])
         return _Answer((len(self.conditions), 0), [], frozenset())
 
-    def compared(self, left: object, right: object, is_equal: bool) -> object:
-        """What `==` or `!=` gives; a pair that differs is kept, unless it does so by elements."""
-        answer = left == right if is_equal else left != right
+    def compared(self, left: object, right: object, asked: str) -> object:
+        """What `==`, `!=` or `in` gives; a pair that differs is kept, unless by elements."""
+        self.compared_once += 1
+        if self.compared_once > MOST_COMPARED:
+            raise _TooManyError
+        if asked == "in":
+            answer = left in right  # type: ignore[operator]
+            is_equal, options = answer, right if isinstance(right, tuple | list) else ()
+        else:
+            answer = left == right if asked == "==" else left != right
+            is_equal, options = answer is (asked == "=="), (right,)
         if isinstance(answer, bool):
-            self.equal += answer is is_equal
-            if answer is not is_equal:
-                self.pairs.append((left, right))
+            self.equal += is_equal
+            self.pairs += [] if is_equal else [(left, each) for each in options[:MOST_OPTIONS]]
         return answer
 
     def _recording(self, expression: Expression) -> Expression:
@@ -178,50 +216,71 @@ class _Comparing:
         return Apply(function, arguments, keywords)
 
     def _equals(self, left: object, right: object) -> object:
-        return self.compared(left, right, is_equal=True)
+        return self.compared(left, right, "==")
 
     def _function(self, function: Callable[..., object]) -> Callable[..., object]:
         """The author's function with its comparisons written down; any other one as it is."""
-        plain = inspect.unwrap(function)
+        try:
+            plain = inspect.unwrap(function)
+        except Exception:  # a stand-in of the author's may give anything for any field
+            return function
         if not isinstance(plain, FunctionType) or str(plain.__module__).startswith(OURS):
             return function
         if plain not in self.made:
             self.made[plain] = function  # as long as it is made, and where it cannot be
-            self.made[plain] = self._made(plain) or function
+            try:
+                self.made[plain] = self._made(plain) or function
+            except Exception:  # its text stands where no copy of it can be made
+                return function
         return self.made[plain]
 
-    def _made(self, function: FunctionType) -> Callable[..., object] | None:
-        try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-        except (OSError, SyntaxError, TypeError):
-            return None
-        definition = tree.body[0]
+    def _made(self, function: FunctionType) -> FunctionType | None:
+        definition = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
         if function.__closure__ or not isinstance(definition, ast.FunctionDef):
             return None
         definition.decorator_list = []
-        written = ast.fix_missing_locations(_Recorded().visit(tree))
-        flags = __future__.annotations.compiler_flag
-        code = compile(written, function.__code__.co_filename, "exec", flags, dont_inherit=True)
+        definition.args.defaults, definition.args.kw_defaults = (
+            [],
+            [None] * len(definition.args.kwonlyargs),
+        )
+        written = ast.Module([_Recorded().visit(definition)], [])
+        code = compile(
+            ast.fix_missing_locations(written),
+            function.__code__.co_filename,
+            "exec",
+            __future__.annotations.compiler_flag,
+            dont_inherit=True,
+        )
         scope = self.scopes.setdefault(
             id(function.__globals__), {**function.__globals__, RECORDER: self.compared}
         )
         for name in function.__code__.co_names:
             helper = function.__globals__.get(name)
-            if callable(helper) and isinstance(inspect.unwrap(helper), FunctionType):
+            if callable(helper):
                 scope[name] = self._function(helper)
+        before = scope.get(definition.name)
         exec(code, scope)
-        return cast(Callable[..., object], scope[definition.name])
+        made = scope[definition.name]
+        assert isinstance(made, FunctionType)
+        made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
+        if before is not None and function.__globals__.get(definition.name) is not function:
+            scope[definition.name] = before
+        return made
+
+
+class _TooManyError(Exception):
+    """A condition compares without end."""
 
 
 class _Recorded(ast.NodeTransformer):
-    """Calls of the recorder in the place of `==` and `!=`."""
+    """Calls of the recorder in the place of `==`, `!=` and `in`."""
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         self.generic_visit(node)
-        if len(node.ops) != 1 or not isinstance(node.ops[0], ast.Eq | ast.NotEq):
+        asked = [ASKED[type(each)] for each in node.ops if type(each) in ASKED]
+        if len(node.ops) != 1 or not asked:
             return node
-        is_equal = ast.Constant(isinstance(node.ops[0], ast.Eq))
-        arguments = [node.left, node.comparators[0], is_equal]
+        arguments = [node.left, node.comparators[0], ast.Constant(asked[0])]
         return ast.Call(ast.Name(RECORDER, ast.Load()), arguments, [])
 
 
@@ -232,7 +291,7 @@ def _changes(instance: Instance, names: Set[str], pair: Pair) -> list[tuple[Inst
     for old, new in (pair, pair[::-1]):
         sides = [(old, new)]
         if isinstance(old, tuple) and isinstance(new, tuple) and len(old) == len(new):
-            sides += [each for each in zip(old, new, strict=True) if each[0] != each[1]]
+            sides += [each for each in zip(old, new, strict=True) if not _is_same(*each)]
         for one, other in sides:
             for number, (name, value) in enumerate(instance.values):
                 changes = _with_other(value, one, other) if name in names else ()
@@ -258,7 +317,7 @@ def _with_other(
             places = [at for at, each in enumerate(found) if _is_same(each, old)]
             choices += [((*found[:at], new, *found[at + 1 :]), False) for at in places]
         for choice, is_whole in choices:
-            if _is_open(choice) and not (isinstance(value, OF_DIMS) and part.name != "steps"):
+            if not _can_stand(choice, found, value, part.name):
                 continue
             try:
                 changed = replace(value, **{part.name: choice})  # type: ignore[arg-type]
@@ -267,12 +326,27 @@ def _with_other(
             yield changed, is_whole
 
 
-def _is_open(part: object) -> bool:
-    """Whether a field or a part of one is no number for lack of a size."""
-    return any(
-        isinstance(each, SymbolicDim) for each in (part if isinstance(part, tuple) else [part])
+def _can_stand(choice: object, found: object, value: object, name: str) -> bool:
+    """Whether a field of a value may be `choice`, where it is `found`: it has that type, and its
+    numbers, which may be open where they are extents, are such as can be computed with."""
+    if type(choice) is not type(found):
+        return False
+    parts = choice if isinstance(choice, tuple) else (choice,)
+    if not isinstance(choice, tuple | int):
+        return True
+    is_step = isinstance(value, Slices) and name == "steps"
+    least = -MOST_NUMBER if is_step else 0
+    may_be_open = isinstance(value, OF_DIMS) and not is_step
+    return all(
+        (type(each) is int and least <= each <= MOST_NUMBER)
+        or (may_be_open and isinstance(each, SymbolicDim))
+        for each in parts
     )
 
 
 def _is_same(value: object, old: object) -> bool:
-    return type(value) is type(old) and bool(value == old)
+    """Whether two values have one type and are equal; no where that cannot be said."""
+    try:
+        return type(value) is type(old) and bool(value == old)
+    except Exception:  # arrays, and whatever an author compares with
+        return False
