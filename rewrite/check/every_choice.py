@@ -27,7 +27,7 @@ TRIED = 40  # of these for a function
 
 FUNCTION = (UnaryFn, BinaryFn, ReduceFn)
 NAMED = (DType, *FUNCTION)
-FUNCTIONS: Mapping[type, Sequence[Attribute]] = {
+FUNCTIONS: Mapping[type, Sequence[UnaryFn | BinaryFn | ReduceFn]] = {
     UnaryFn: tuple(map(UnaryFn, UNARY)),
     BinaryFn: tuple(map(BinaryFn, BINARY)),
     ReduceFn: tuple(map(ReduceFn, REDUCTIONS)),

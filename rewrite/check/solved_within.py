@@ -18,6 +18,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from random import Random
 from types import FunctionType
 
+from satura.rewrite.check.every_choice import FUNCTIONS
 from satura.rewrite.check.from_operands import draw_from_operands
 from satura.rewrite.check.instances import Instance, Wish, draw_instance, is_trivial, is_well_typed
 from satura.rewrite.check.neighbours import stepped
@@ -87,7 +88,10 @@ def _of_other_types(
     dtypes = tuple(dict.fromkeys(each.dtype for each in instance.types.values()))
     wish = Wish(rank, dtypes=dtypes, given=tuple(given))
     for _ in range(FITTING_DRAWS):
-        drawn = draw_instance(instance.direction, random, wish)
+        try:
+            drawn = draw_instance(instance.direction, random, wish)
+        except Exception:  # an equation may ask for what no op takes
+            return None
         if drawn is not None and not comparing.asked(drawn.bindings).read:
             return drawn
     return None
@@ -331,9 +335,11 @@ def _can_stand(choice: object, found: object, value: object, name: str) -> bool:
     numbers, which may be open where they are extents, are such as can be computed with."""
     if type(choice) is not type(found):
         return False
-    parts = choice if isinstance(choice, tuple) else (choice,)
+    if isinstance(choice, str):
+        return any(choice == each.name for each in FUNCTIONS.get(type(value), ()))
     if not isinstance(choice, tuple | int):
         return True
+    parts = choice if isinstance(choice, tuple) else (choice,)
     is_step = isinstance(value, Slices) and name == "steps"
     least = -MOST_NUMBER if is_step else 0
     may_be_open = isinstance(value, OF_DIMS) and not is_step

@@ -50,6 +50,8 @@ DIFFERENCES = {
     "Relu": "-0.0 becomes 0.0, not -0.0. ONNX: `y = max(0, x)`.",
     "Clip": "an infinity stays where no bound is given on its side, and does not become the largest"
     " float.",
+    "Cast": "f64 becomes f16 or bf16 in one rounding; onnxruntime rounds to f32 first, so that a"
+    " number next to the middle of two may go the other way.",
     "Slice": "a backward slice that ends at 2^31 - 1 is empty. ONNX: `INT_MIN` means the end of a"
     " backward slice.",
     "Reshape": "in a saved model a computed shape with several 0s, without -1, has them all; ONNX"
