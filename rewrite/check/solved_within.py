@@ -243,10 +243,8 @@ class _Comparing:
         if function.__closure__ or not isinstance(definition, ast.FunctionDef):
             return None
         definition.decorator_list = []
-        definition.args.defaults, definition.args.kw_defaults = (
-            [],
-            [None] * len(definition.args.kwonlyargs),
-        )
+        definition.args.defaults = []  # those of the author's function are taken
+        definition.args.kw_defaults = [None for _ in definition.args.kwonlyargs]
         written = ast.Module([_Recorded().visit(definition)], [])
         code = compile(
             ast.fix_missing_locations(written),
@@ -262,13 +260,13 @@ class _Comparing:
             helper = function.__globals__.get(name)
             if callable(helper):
                 scope[name] = self._function(helper)
-        before = scope.get(definition.name)
+        name, before = definition.name, scope.get(definition.name)
         exec(code, scope)
-        made = scope[definition.name]
+        made = scope[name]
         assert isinstance(made, FunctionType)
         made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-        if before is not None and function.__globals__.get(definition.name) is not function:
-            scope[definition.name] = before
+        if before is not None:  # what calls itself calls the author's function, which may be cached
+            scope[name] = before
         return made
 
 
