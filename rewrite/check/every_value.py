@@ -117,7 +117,7 @@ def _with_numbers(instance: Instance, turn: int, number: int) -> Instance:
     then those of the combination of that number."""
     changed: dict[str, Attribute] = {}
     for place, (name, old) in enumerate(_numbers(instance).items()):
-        ends = ends_of(_dtype_of(old))
+        ends = _ends_of_constants(_dtype_of(old))
         count = len(ends)
         end = ends[turn if turn < count else number // count**place % count]
         array = np.full(old.array.shape, end).astype(old.array.dtype)
@@ -127,6 +127,12 @@ def _with_numbers(instance: Instance, turn: int, number: int) -> Instance:
             changed[name] = Constant(array)
     values = tuple((name, changed.get(name, value)) for name, value in instance.values)
     return replace(instance, values=values)
+
+
+def _ends_of_constants(dtype: DType) -> Sequence[float]:
+    """The ends of a type, and of the integers those of narrower ones: masks have these."""
+    narrower = (127, 255, 32_767, 65_535) if dtype.is_integer else ()
+    return (*ends_of(dtype), *(most for most in narrower if most < dtype.bounds[1]))
 
 
 def _is_small(dtype: DType, exact: bool) -> bool:
