@@ -174,11 +174,17 @@ def _failure_at_extremes(
 ) -> Failure | None:
     """The first failure at high ranks, equal extents, rare dtypes, or numbers huge or tiny."""
     squares = min(SQUARE_DRAWS, attempts) * scale
-    batches = (_extremes(firings, rule.exact, seed, squares, scale) for firings in tried)
+    by_choice = [
+        [*of_every_choice(firings.direction, [*firings.found.values()], seed, scale)]
+        for firings in tried
+    ]
+    batches = (
+        _extremes(firings, choices, rule.exact, seed, squares, scale)
+        for firings, choices in zip(tried, by_choice, strict=True)
+    )
     failure = first_failure(chain.from_iterable(batches), rule.exact, seed)
-    for firings in tried:
+    for firings, choices in zip(tried, by_choice, strict=True):
         chosen = (firings.direction, [*firings.found.values()], seed + 1, scale)
-        choices = [*of_every_choice(*chosen[:2], seed, scale)]
         failure = (
             failure
             or first_failure(of_small_extents(*chosen, empty=False), rule.exact, seed, "edge")
@@ -208,7 +214,12 @@ def _failure_at_extremes(
 
 
 def _extremes(
-    firings: Firings, exact: bool, seed: int, squares: int, scale: int
+    firings: Firings,
+    choices: Sequence[Instance],
+    exact: bool,
+    seed: int,
+    squares: int,
+    scale: int,
 ) -> Iterator[Instance]:
     """Instances of one direction that its draws leave out, and neighbours of what fired."""
     direction, found = firings.direction, [*firings.found.values()]
@@ -221,7 +232,7 @@ def _extremes(
     yield from of_long_windows(direction, found, seed, scale)
     yield from of_reversed_shapes(direction, seed, scale)
     yield from of_narrow_dtypes(direction, seed, scale)
-    yield from of_every_choice(direction, found, seed, scale)
+    yield from choices
     beside = [*neighbours(direction, found, seed, scale)]
     yield from beside
     yield from with_open_extents(direction, found, scale)
