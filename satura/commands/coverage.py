@@ -51,7 +51,8 @@ DIFFERENCES = {
     "Clip": "an infinity stays where no bound is given on its side, and does not become the largest"
     " float.",
     "Cast": "f64 becomes f16 or bf16 in one rounding; onnxruntime rounds to f32 first, so that a"
-    " number next to the middle of two may go the other way.",
+    " number next to the middle of two may go the other way. ONNX does not say how a cast rounds;"
+    " IEEE 754 rounds a conversion once.",
     "Slice": "a backward slice that ends at 2^31 - 1 is empty. ONNX: `INT_MIN` means the end of a"
     " backward slice.",
     "Reshape": "in a saved model a computed shape with several 0s, without -1, has them all; ONNX"
