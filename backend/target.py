@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from functools import lru_cache
 from itertools import takewhile
@@ -18,6 +19,9 @@ F32_BYTES = 4
 LARGEST_BLOCK = 16  # rows, a register each
 MICROKERNEL = "satura_microkernel_"  # what symbols of microkernels begin with; a name follows
 
+_MATRICES = "+amxtile", "+amxint8"
+# Linux saves the registers of matrices, 8 KiB, for processes alone that have asked for them.
+_ARCH_PRCTL, _REQUEST_PERMISSION, _MATRIX_REGISTERS = 158, 0x1023, 18
 _INFORMATION = "/proc/cpuinfo"
 # What LLVM's name of the processor and of its features follow from.
 _TELLING = {
@@ -56,6 +60,13 @@ class Target(NamedTuple):
             return "+avx512vnni" in features
         masked = {"+avx512vnni", "+avx512vl"} <= set(features)
         return self.triple.startswith("x86_64") and ("+avxvnni" in features or masked)
+
+    @property
+    def multiplies_matrices(self) -> bool:
+        """Whether instructions multiply matrices of u8 and i8 in registers of their own."""
+        features = self.features.replace("-", "").split(",")
+        known = self.sums_four_products and self.triple.startswith("x86_64")
+        return known and self.vector_bytes == 64 and set(features).issuperset(_MATRICES)
 
     @property
     def adds_octets(self) -> bool:
@@ -103,9 +114,24 @@ def _widest_allowed() -> int:
 def host_target() -> Target:
     """This machine: LLVM is asked only where the system does not tell all of it.
 
-    $SATURA_VECTOR_BYTES (16, 32 or 64) narrows the vectors, to compare or to test.
+    $SATURA_VECTOR_BYTES (16, 32 or 64) narrows the vectors, to compare or to test. Instructions on
+    matrices are left out where the system does not permit them.
     """
-    return named_by_system() or to_the_end(_named_by_llvm)
+    found = named_by_system() or to_the_end(_named_by_llvm)
+    if not found.multiplies_matrices or _permits_matrices():
+        return found
+    kept = [name for name in found.features.split(",") if not name.startswith("+amx")]
+    return found._replace(features=",".join(kept))
+
+
+def _permits_matrices() -> bool:
+    """Whether this process, its threads and what it forks may multiply matrices from now on."""
+    try:
+        call = ctypes.CDLL(None).syscall
+    except (OSError, AttributeError, TypeError):
+        return False
+    asked = map(ctypes.c_long, (_ARCH_PRCTL, _REQUEST_PERMISSION, _MATRIX_REGISTERS))
+    return bool(call(*asked) == 0)
 
 
 def named_by_system(information: str | os.PathLike[str] = _INFORMATION) -> Target | None:

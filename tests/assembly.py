@@ -176,6 +176,8 @@ PROGRAMS = {
     "few_small_octets": lambda: octets(24, largest=64),
     "activated": activated, "doubles": doubles,
 }  # fmt: skip
+VNNI, AMX = "+avx512vnni", "+amx-tile,+amx-int8"
+HAVE_MATRICES = ("sapphirerapids",)
 SUM_FOUR_PRODUCTS = ("icelake-server", "sapphirerapids", "znver4", "znver5")
 
 
@@ -187,7 +189,7 @@ def named_target(name: str, vector_bytes: int) -> target.Target:
     llvm.initialize_all_asmprinters()
     return host._replace(
         triple="".join(triple) or host.triple, cpu=cpu,
-        features="+avx512vnni" if cpu in SUM_FOUR_PRODUCTS else "",
+        features=",".join([VNNI] * (cpu in SUM_FOUR_PRODUCTS) + [AMX] * (cpu in HAVE_MATRICES)),
         vector_bytes=vector_bytes,
     )  # fmt: skip
 

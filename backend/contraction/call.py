@@ -29,7 +29,13 @@ from satura.backend.contraction.spec import (
     contraction_plan,
     parameters,
 )  # fmt: skip
-from satura.backend.contraction.tile import Products, choose_tile, lanes_of, panel_columns
+from satura.backend.contraction.tile import (
+    Products,
+    choose_tile,
+    lanes_of,
+    multiplies_as_matrices,
+    panel_columns,
+)  # fmt: skip
 from satura.backend.contraction.views import View
 from satura.backend.emit.code import Code, KernelForm
 from satura.backend.lower.anchors import anchor_of, epilogue_nest
@@ -194,9 +200,12 @@ class _Problem:
         batches, rows = self._merged(nest)
         count = prod(axis.row.extent for axis in rows)
         grouped = self.groups > 1 or self.shared > 0
-        reading = self.reading
+        reading, known = self.reading, None if any_sizes else count
+        if reading.products is Products.QUADS and multiplies_as_matrices(known, self._words):
+            reading = replace(reading, products=Products.MATRICES)
+            faster = replace(self, reading=reading)
+            return faster.code(schedule, dispatch, threads, store, name, any_sizes, wanted)
         any_columns = any_sizes and reading.weights is None  # those of weights are always the same
-        known = None if any_sizes else count
         tile = choose_tile(
             known, self.columns, None, any_columns, reading.products, has_tail=not self.shared
         )
@@ -265,6 +274,11 @@ class _Problem:
             name, source.text, (*plan.arguments, *epilogue.arguments), work // 8, plan.scratch_size,
             ContractionForm(spec, epilogue.body), more,
         )  # fmt: skip
+
+    @property
+    def _words(self) -> int:
+        """How many words a piece of a row has."""
+        return -(-self.pieces_of_a_row[1] // self.reading.products.per_word)
 
     @property
     def _lines(self) -> int:

@@ -28,8 +28,9 @@ from satura.backend.contraction.gathering import (
 )  # fmt: skip
 from satura.backend.contraction.positions import advance, coordinates
 from satura.backend.contraction.spec import ContractionSpec, parameters
-from satura.backend.contraction.tile import lanes_of, microkernel_lines
+from satura.backend.contraction.tile import Products, lanes_of, microkernel_lines
 from satura.backend.emit.text import INDENT, indent
+from satura.backend.helpers.matrix_tile import row_groups
 from satura.backend.jit.machine_code import KernelSource
 from satura.rewrite.types.tensor_type import DType
 
@@ -72,6 +73,9 @@ def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield "scratch += thread * scratch_pitch"
     yield from preparation_lines(spec)
     yield from epilogue.setup_lines()
+    if spec.products is Products.MATRICES:
+        tallest = spec.tile.rows[0]
+        yield f"configure_matrices({tallest // row_groups(tallest)}, chunk)"
     yield "units = batches * blocks * panels"
     yield "built = -1"
     if spec.right_packed:
@@ -79,6 +83,8 @@ def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield "end = units * (thread + 1) // threads"
     yield "for unit in range(units * thread // threads, end):"
     yield from indent(1, _unit(spec, epilogue))
+    if spec.products is Products.MATRICES:
+        yield "release_matrices()"
 
 
 def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
@@ -169,6 +175,8 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
     )
     if spec.is_integer:
         arguments += ", heads"
+    if spec.products is Products.MATRICES:
+        arguments += ", chunk"
     if spec.tile.part:
         (name,) = spec.tile_names
         parts = f"({slots(spec.tile)}) // {spec.tile.part}"

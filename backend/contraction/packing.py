@@ -35,7 +35,7 @@ def pack_products(
     that are `shift` too large add too much.
     """
     per = products.per_word
-    kind = np.int8 if products is Products.QUADS else np.int16
+    kind = np.int16 if products is Products.PAIRS else np.int8
     depth, columns = len(weights), weights.shape[-1] // groups
     panels, words = -(-columns // width), -(-depth // per)
     padded = np.zeros((words * per, groups, panels * width), kind)

@@ -21,7 +21,14 @@ from math import prod
 import numpy as np
 
 from satura.backend.contraction.scratch import Layout
-from satura.backend.contraction.tile import Products, Tile, panel_columns, step_cycles, tile_name
+from satura.backend.contraction.tile import (
+    Products,
+    Tile,
+    chunk_of,
+    panel_columns,
+    step_cycles,
+    tile_name,
+)  # fmt: skip
 from satura.backend.lower.body import Argument
 from satura.backend.sizes.size import defer
 from satura.rewrite.types.tensor_type import DType
@@ -239,6 +246,8 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
             names += ["right_depth", "right_zero"]
     if spec.tile.part:
         names += ["panel_lines", "table_lines"]
+    if spec.products is Products.MATRICES:
+        names += ["chunk"]
     return tuple(names)
 
 
@@ -248,7 +257,8 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     by_rows = spec.left_packed and not spec.banded
     taps, depth = (1, call.taps * call.depth) if by_rows else (call.taps, call.depth)
     depth = -(-depth // spec.products.per_word)
-    tap_step, depth_step = _panel_steps(taps, depth, spec.line)
+    chunk = chunk_of(depth) if spec.products is Products.MATRICES else 1
+    tap_step, depth_step = _panel_steps(taps, depth, spec.line, chunk)
     if spec.tile.part:  # where the words of a tap begin is in the panel's table
         tap_step, depth_step = taps, max(1, depth)
     tap_steps, depth_steps = -(-taps // tap_step), -(-depth // depth_step)
@@ -287,7 +297,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "right_column_stride": call.right_column_stride,
         "tap_depth": call.depth, "right_depth": call.taps * call.depth,
         "left_zero": call.left_zero, "right_zero": call.right_zero,
-        "panel_lines": call.panel_lines, "table_lines": call.table_lines,
+        "panel_lines": call.panel_lines, "table_lines": call.table_lines, "chunk": chunk,
     }  # fmt: skip
     if spec.left_packed:
         positions = _band(call.rows, most_rows) if spec.banded else most_rows
@@ -340,12 +350,12 @@ def _fill_word(spec: ContractionSpec, fill: float) -> int:
     return int(fill) if spec.left_packed else int(fill) * 0x01010101
 
 
-def _panel_steps(taps: int, depth: int, line: int) -> tuple[int, int]:
-    """How many taps, and how much depth of each, a step over a weight panel takes."""
+def _panel_steps(taps: int, depth: int, line: int, chunk: int) -> tuple[int, int]:
+    """How many taps, and how many whole chunks of each one's depth, a step over a panel takes."""
     limit = max(1, _PANEL_BYTES // line)
     if depth > limit:
         pieces = -(-depth // limit)
-        return 1, -(-depth // pieces)
+        return 1, -(-depth // (pieces * chunk)) * chunk
     return max(1, min(taps, limit // max(1, depth))), max(1, depth)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from satura.backend.emit.text import INDENT
+from satura.backend.helpers.matrix_tile import EDGE, row_groups
 from satura.backend.sizes.size import is_fixed
 from satura.backend.target import Target, host_target
 from satura.rewrite.types.tensor_type import DType
@@ -21,6 +22,9 @@ _SLOWER_OF_32 = {4: 1.0, 3: 1.01, 2: 1.03, 1: 1.15}  # narrow tiles load more pe
 _SLOWER_OF_16 = {3: 1.03, 2: 1.0, 1: 1.35}  # wide ones of few rows read more of a deep panel
 _WORTH_A_TAIL = 1.03  # times as long without: one more microkernel takes time to compile
 _WAIT = 4  # cycles between two sums of a chain
+_MOST_VECTORS_OF_MATRICES = 2
+_LEAST_CHUNK = 4  # words: with fewer at a time, quads take about as long
+_FEW_ROWS = 8  # below, both wait for the weights
 
 
 class Products(Enum):
@@ -31,6 +35,7 @@ class Products(Enum):
     PAIRS = "pairs"  # two i16 each, added as i32
     QUADS = "quads"  # four u8 of rows and four i8 of weights, added as i32
     OCTETS = "octets"  # the same, as two i16 first where these cannot saturate
+    MATRICES = "matrices"  # the same as quads, by instructions that multiply matrices
 
     @property
     def per_word(self) -> int:
@@ -48,7 +53,8 @@ class Tile:
     """What a microkernel holds in registers: some number of rows by `vectors` vectors.
 
     A kernel has one microkernel per entry of `rows` (descending), so that tiles can share the rows
-    of a block evenly; or one that takes `part` of the rows at a time. Of a panel with columns in
+    of a block evenly; or one that takes `part` of the rows at a time; or one for all counts, of
+    matrices. Of a panel with columns in
     only `tail` of the vectors (0: there is none), microkernels of their own compute these.
     """
 
@@ -101,7 +107,9 @@ def choose_tile(
         best = min(slower, key=lambda count: slower[count])
         vectors = min(best, max(1, filled)) if is_fixed(filled) else best if filled >= best else 1
     else:
-        tiles = [tile_of(vectors, rows, products, target) for vectors in slower]
+        most = _MOST_VECTORS_OF_MATRICES if products is Products.MATRICES else max(slower)
+        widths = [vectors for vectors in slower if vectors <= most]
+        tiles = [tile_of(vectors, rows, products, target) for vectors in widths]
         if has_tail:
             tiles += [with_tail(tile, columns, target) for tile in tiles]
         return min(tiles, key=lambda tile: _time(tile, columns, target))
@@ -143,6 +151,10 @@ def tile_of(
         parts = -(-tallest // (_OCTETS_OF_32 if many else _OCTETS_OF_16)[vectors])
         part = -(-tallest // parts)
         return Tile((parts * part,), vectors, part, products)
+    if products is Products.MATRICES:
+        tallest = 2 * EDGE if rows is None else max(1, -(-rows // -(-rows // (2 * EDGE))))
+        groups = row_groups(tallest)
+        return Tile((-(-tallest // groups) * groups,), vectors, 0, products)
     if rows is not None and rows < tallest:
         return Tile((max(1, rows),), vectors, 0, products)
     if rows is not None:  # as many tiles as there must be share them evenly
@@ -154,9 +166,23 @@ def step_cycles(tile: Tile, height: int, target: Target | None = None) -> float:
     """About how many cycles of a core the microkernel for `height` rows takes per line of a panel:
     two vectors of products each, but no fewer than a sum waits for the one before."""
     rows = min(rows for rows in tile.rows if rows >= height)
+    if tile.products is Products.MATRICES:  # a row of a register each, or the panel's words
+        return max(rows, EDGE / 2) * tile.vectors / EDGE
     many = (target or host_target()).registers == 32
     slower = _SLOWER_OF_32 if many else _SLOWER_OF_16
     return max(rows * tile.vectors * slower[tile.vectors] / 2, _WAIT)
+
+
+def chunk_of(words: int) -> int:
+    """How many words of a tap registers of matrices hold at a time: as many as divide all."""
+    return max(size for size in range(1, EDGE + 1) if words % size == 0)
+
+
+def multiplies_as_matrices(rows: int | None, words: int) -> bool:
+    """Whether products of so many rows (None: any number), of so many words each, are found sooner
+    as those of matrices than as quads, where the CPU has both."""
+    enough = rows is None or rows >= _FEW_ROWS
+    return enough and chunk_of(words) >= _LEAST_CHUNK and host_target().multiplies_matrices
 
 
 def lanes_of(products: Products, target: Target | None = None) -> int:

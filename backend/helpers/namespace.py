@@ -25,7 +25,8 @@ def meaning(name: str) -> Helper | Kind | None:
 
 @lru_cache(maxsize=1)
 def _fixed_names() -> Mapping[str, Helper | Kind]:
-    from satura.backend.helpers import scalars, vector
+    from satura.backend.helpers import matrix_tile, scalars, vector
     from satura.backend.helpers.transpose import transpose_helpers
 
-    return {**transpose_helpers(), **vector.helpers(), **scalars.helpers()}
+    fixed = {**transpose_helpers(), **vector.helpers(), **matrix_tile.helpers()}
+    return {**fixed, **scalars.helpers()}

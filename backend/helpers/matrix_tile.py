@@ -1,0 +1,205 @@
+"""The microkernel of quads for CPUs whose instructions multiply matrices (Intel's AMX).
+
+    acc[m, n] += Σ over taps t and words k of  (rows[t, m] + hops[t])[k] · panel[t, k, n]
+
+A register holds 16 rows of 16 words at most: one of row words, one of a panel's, or a square of
+sums; an instruction multiplies two and adds to the third. Up to two groups of rows by two vectors
+of columns are summed at a time. The words of a tap are cut into chunks of one size, so that no
+register is ever part full. Rows that are evenly spaced are read where they lie, others are copied
+chunk by chunk. Sums wrap as those of i32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from llvmlite import ir
+
+from satura.backend.cache_lines import CACHE_LINE
+from satura.backend.helpers.kinds import Helper, int64
+from satura.backend.helpers.vector import INT1, INT32, INT64, VOID, Code, native
+
+INSTRUCTIONS = "llvm.x86."  # what the names of functions begin with that are one instruction each
+EDGE = 16  # rows of a register, and words of a row
+_INT8, _INT16 = ir.IntType(8), ir.IntType(16)
+_WORD, _ADDRESS = 4, 8
+_LINE = EDGE * _WORD  # bytes of a row of a register
+_SUMS, _ROWS, _PANEL = 0, 4, 6  # the first register of each: four, two and two
+_PALETTE, _WIDTHS, _HEIGHTS = 0, 16, 48  # bytes of a configuration
+
+
+def row_groups(rows: int) -> int:
+    """How many groups of equal size the rows of a tile are in."""
+    return 1 if rows <= EDGE else 2
+
+
+@lru_cache(maxsize=1)
+def helpers() -> Mapping[str, Helper]:
+    """What kernels call before and after microkernels of matrices."""
+    return {
+        "configure_matrices": native(_configure, (int64, int64)),
+        "release_matrices": native(_release, ()),
+    }
+
+
+def _configure(code: Code, rows: ir.Value, chunk: ir.Value) -> None:
+    """Sets up the registers of this thread: groups of `rows` rows, `chunk` words at a time."""
+    builder = code.builder
+    place = builder.alloca(_INT8, size=INT32(CACHE_LINE))
+    place.align = CACHE_LINE
+    at = builder.ptrtoint(place, INT64)
+    for word in range(CACHE_LINE // _ADDRESS):
+        code.store(at, word, code.integer(0))
+
+    def put(offset: int, value: ir.Value, kind: ir.Type) -> None:
+        to = code.pointer(code.add(at, code.integer(offset)), kind)
+        builder.store(builder.trunc(value, kind), to)
+
+    line, words = code.integer(_LINE), code.multiply(chunk, _WORD)
+    put(_PALETTE, code.integer(1), _INT8)
+    sizes = [(rows, line)] * 4 + [(rows, words)] * 2 + [(chunk, line)] * 2
+    for register, (height, width) in enumerate(sizes):
+        put(_WIDTHS + 2 * register, width, _INT16)
+        put(_HEIGHTS + register, height, _INT8)
+    code.call(f"{INSTRUCTIONS}ldtilecfg", VOID, [code.pointer(at, _INT8)])
+
+
+def _release(code: Code) -> None:
+    """Empties the registers, so that the system need not save them."""
+    code.call(f"{INSTRUCTIONS}tilerelease", VOID, [])
+
+
+def matrix_tile(
+    code: Code, table: ir.Value, pitch: ir.Value, hops: ir.Value, taps: ir.Value, depth: ir.Value,
+    offset: ir.Value, panel: ir.Value, ahead: ir.Value, tile: ir.Value, resume: ir.Value,
+    heads: ir.Value, chunk: ir.Value, *, rows: int, vectors: int, width: int,
+) -> None:  # fmt: skip
+    """`rows` rows by the first `vectors` of `width` vectors.
+
+    `configure_matrices` has set up the registers for this `chunk`, which divides the depth.
+    """
+    builder = code.builder
+    groups = row_groups(rows)
+    size = rows // groups
+    line, edge = code.integer(width * _LINE), code.integer(_LINE)
+    places = [(g, n) for g in range(groups) for n in range(vectors)]
+    copies = builder.alloca(_INT8, size=INT32(rows * _LINE))
+    copies.align = CACHE_LINE
+    copied = builder.ptrtoint(copies, INT64)
+    chunks = builder.udiv(depth, chunk)
+    row_step = code.multiply(chunk, _WORD)
+    panel_step, fetched = builder.mul(chunk, line), code.multiply(chunk, CACHE_LINE)
+
+    def moved(kind: str, register: int, address: ir.Value, stride: ir.Value) -> None:
+        operands = [_INT8(register), code.pointer(address, _INT8), stride]
+        code.call(f"{INSTRUCTIONS}tile{kind}d64", VOID, operands)
+
+    def sums(kind: str, start: ir.Value, group_step: int, stride: ir.Value) -> None:
+        for g, n in places:
+            at = code.add(start, code.integer(g * group_step + n * _LINE))
+            moved(kind, _SUMS + 2 * g + n, at, stride)
+
+    def begun(start: ir.Value, group_step: int, stride: ir.Value) -> list[ir.Value]:
+        sums("load", start, group_step, stride)
+        return []
+
+    group_bytes = size * width * _LINE
+    before = builder.icmp_signed("!=", resume, code.integer(0))
+    code.either(
+        before, lambda: begun(tile, group_bytes, line), lambda: begun(heads, 0, code.integer(0))
+    )
+
+    def multiplied(at: list[tuple[ir.Value, ir.Value]], weights: ir.Value, soon: ir.Value) -> None:
+        """Adds the products of a chunk, whose row groups are `at` an address with a stride."""
+        for n in range(vectors):
+            moved("load", _PANEL + n, code.add(weights, code.integer(n * _LINE)), line)
+        for g, (address, stride) in enumerate(at):
+            moved("load", _ROWS + g, address, stride)
+            for n in range(vectors):
+                registers = _SUMS + 2 * g + n, _ROWS + g, _PANEL + n
+                code.call(f"{INSTRUCTIONS}tdpbusd", VOID, [_INT8(each) for each in registers])
+        code.loop(chunk, [soon], lambda _, state: [_fetched(code, *state)])
+
+    def tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+        addresses, weights, soon = state
+        hop = code.add(code.load(hops, t, INT64), offset)
+        first = [code.load(addresses, g * size, INT64) for g in range(groups)]
+        strides, even = [edge] * groups, INT1(1)
+        if size > 1:
+            strides = [
+                builder.sub(code.load(addresses, g * size + 1, INT64), first[g])
+                for g in range(groups)
+            ]
+            for g, stride in enumerate(strides):
+                here = code.add(addresses, code.integer(g * size * _ADDRESS))
+                even = builder.and_(even, _all_apart(code, here, size - 1, stride))
+        following = [builder.add(weights, builder.mul(chunks, panel_step))]
+        following += [builder.add(soon, builder.mul(chunks, fetched))]
+
+        def at(k: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+            """Where chunk k begins: in a row, in the panel, in what is fetched."""
+            own, of_panel, of_fetched = (
+                builder.mul(k, step) for step in (row_step, panel_step, fetched)
+            )
+            return own, code.add(weights, of_panel), code.add(soon, of_fetched)
+
+        def in_place(k: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            own, *others = at(k)
+            starts = [code.add(address, code.add(hop, own)) for address in first]
+            multiplied(list(zip(starts, strides, strict=True)), *others)
+            return []
+
+        def as_copies(k: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
+            own, *others = at(k)
+            place = code.add(hop, own)
+            for m in range(rows):
+                address = code.add(code.load(addresses, m, INT64), place)
+                code.store(copied, m, _first_words(code, address, chunk))
+            starts = [code.add(copied, code.integer(g * size * _LINE)) for g in range(groups)]
+            multiplied([(start, edge) for start in starts], *others)
+            return []
+
+        code.either(
+            even, lambda: code.loop(chunks, [], in_place), lambda: code.loop(chunks, [], as_copies)
+        )
+        return [code.add(addresses, pitch), *following]
+
+    code.loop(taps, [table, panel, ahead], tap)
+    sums("store", tile, group_bytes, line)
+
+
+def _fetched(code: Code, soon: ir.Value) -> ir.Value:
+    code.prefetch(soon)
+    return code.add(soon, code.integer(CACHE_LINE))
+
+
+def _all_apart(code: Code, table: ir.Value, count: int, stride: ir.Value) -> ir.Value:
+    """Whether each of `count` addresses is this far from the one behind it."""
+    kind = ir.VectorType(INT64, count)
+    this, following = (
+        code.load(code.add(table, code.integer(offset)), 0, kind) for offset in (0, _ADDRESS)
+    )
+    apart = code.builder.icmp_signed(
+        "!=", code.builder.sub(following, this), _spread(code, stride, count)
+    )
+    mask = code.builder.bitcast(apart, ir.IntType(count))
+    return code.builder.icmp_signed("==", mask, ir.IntType(count)(0))
+
+
+def _first_words(code: Code, address: ir.Value, count: ir.Value) -> ir.Value:
+    """The first words at an address, in a vector; no others are touched."""
+    kind = ir.VectorType(INT32, EDGE)
+    lanes = ir.Constant(kind, list(range(EDGE)))
+    many = _spread(code, code.builder.trunc(count, INT32), EDGE)
+    wanted = code.builder.icmp_signed("<", lanes, many)
+    operands = [code.pointer(address, kind), INT32(1), wanted, ir.Constant(kind, [0] * EDGE)]
+    return code.call(f"llvm.masked.load.v{EDGE}i32.p0", kind, operands)
+
+
+def _spread(code: Code, value: ir.Value, count: int) -> ir.Value:
+    """A vector whose `count` lanes all hold an integer."""
+    kind = ir.VectorType(value.type, count)
+    first = code.builder.insert_element(ir.Constant(kind, ir.Undefined), value, INT32(0))
+    lanes = ir.Constant(ir.VectorType(INT32, count), [0] * count)
+    return code.builder.shuffle_vector(first, first, lanes)

@@ -1,0 +1,195 @@
+"""Contractions on a CPU whose instructions multiply matrices (AMX), which need not be there.
+
+Each instruction is a function of NumPy here, which checks what a CPU would, too.
+`python -m tests.matrix_model FIRST COUNT` compares random contractions with the interpreter, and
+prints what differs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+
+from satura.backend import target
+from satura.backend.helpers import matrix_tile
+from satura.rewrite.types.dims import static
+from satura.rewrite.types.tensor_type import DType
+
+if TYPE_CHECKING:
+    from tests.test_octets import Case
+
+PREFIX = "model_"
+_REGISTERS, _EDGE, _LINE = 8, 16, 64
+
+
+@dataclass
+class Model(threading.local):
+    """The registers of a thread: of each its rows and the bytes of a row, and what it holds."""
+
+    sizes: list[tuple[int, int]] = field(default_factory=list)
+    held: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
+
+
+MODEL = Model()
+RUN: Counter[str] = Counter()
+FAULTS: list[str] = []
+
+
+def _memory(address: int, size: int) -> NDArray[np.uint8]:
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+
+def ldtilecfg(address: int) -> None:
+    """Sets the sizes; all registers are zero then."""
+    given = _memory(address, _LINE)
+    widths = given[16:48].view(np.uint16).tolist()
+    heights = given[48:].tolist()
+    assert given[0] == 1 and not given[1:16].any(), "palette, start row or reserved bytes"
+    assert not any(widths[_REGISTERS:]) and not any(heights[_REGISTERS:]), "registers beyond 8"
+    sizes = list(zip(heights[:_REGISTERS], widths[:_REGISTERS], strict=True))
+    assert all(0 < rows <= _EDGE and 0 < size <= _LINE for rows, size in sizes), f"{sizes}"
+    MODEL.sizes = sizes
+    MODEL.held = {n: np.zeros((_EDGE, _LINE), np.uint8) for n in range(_REGISTERS)}
+
+
+def tilerelease() -> None:
+    """No register has a size any more."""
+    MODEL.sizes, MODEL.held = [], {}
+
+
+def tileloadd64(register: int, address: int, stride: int) -> None:
+    """Rows that are `stride` bytes apart; what a register has beyond them is zero."""
+    rows, size = MODEL.sizes[register]
+    MODEL.held[register][:] = 0
+    for row in range(rows):
+        MODEL.held[register][row, :size] = _memory(address + row * stride, size)
+
+
+def tilestored64(register: int, address: int, stride: int) -> None:
+    """Rows to where they are `stride` bytes apart."""
+    rows, size = MODEL.sizes[register]
+    for row in range(rows):
+        _memory(address + row * stride, size)[:] = MODEL.held[register][row, :size]
+
+
+def tdpbusd(sums: int, left: int, right: int) -> None:
+    """Adds to each i32 the products of four u8 and i8 of every word; sums wrap."""
+    (rows, line), (height, words), (depth, width) = (
+        MODEL.sizes[each] for each in (sums, left, right)
+    )
+    assert height == rows and words == 4 * depth and width == line, "sizes do not fit"
+    a = MODEL.held[left][:rows, :words].astype(np.int64)
+    b = MODEL.held[right][:depth, :width].view(np.int8).reshape(depth, -1, 4).astype(np.int64)
+    total = MODEL.held[sums][:rows, :line].view(np.int32)
+    total += np.einsum("mki,kni->mn", a.reshape(rows, depth, 4), b).astype(np.int32)
+
+
+_ADDRESS, _NUMBER = ctypes.c_int64, ctypes.c_int8
+_OPERANDS: dict[Callable[..., None], tuple[type, ...]] = {
+    ldtilecfg: (_ADDRESS,),
+    tilerelease: (),
+    tileloadd64: (_NUMBER, _ADDRESS, _ADDRESS),
+    tilestored64: (_NUMBER, _ADDRESS, _ADDRESS),
+    tdpbusd: (_NUMBER,) * 3,
+}
+
+
+def _called(function: Callable[..., None]) -> Callable[..., None]:
+    """The function, which counts its calls, and notes what is raised: a caller would not see it."""
+
+    def call(*operands: int) -> None:
+        RUN[function.__name__] += 1
+        try:
+            function(*operands)
+        except Exception as error:
+            FAULTS.append(f"{function.__name__}{operands}: {error!r}")
+
+    return call
+
+
+_FUNCTIONS = {
+    PREFIX + function.__name__: ctypes.CFUNCTYPE(None, *operands)(_called(function))
+    for function, operands in _OPERANDS.items()
+}
+
+
+@contextmanager
+def modelled() -> Iterator[None]:
+    """A CPU that multiplies matrices; what is compiled meanwhile calls the functions above.
+
+    Modules of kernels must not have been imported before.
+    """
+    host = target.host_target()
+    features = "+avx512vnni,+amxtile,+amxint8,+model"  # has machine code of its own
+    named = host._replace(features=features, vector_bytes=64)
+    with (
+        patch("satura.backend.target.host_target", lambda: named),
+        patch.object(matrix_tile, "INSTRUCTIONS", PREFIX),
+    ):
+        from satura.backend.jit import loading
+
+        found = loading.address_of_function
+
+        def address(name: str) -> int | None:
+            own = _FUNCTIONS.get(name)
+            return found(name) if own is None else ctypes.cast(own, ctypes.c_void_p).value
+
+        with patch.object(loading, "address_of_function", address):
+            yield
+
+
+def random_case(seed: int) -> Case:
+    """A product or a convolution of a depth that registers can share evenly."""
+    from tests.test_octets import Case
+
+    random = Random(seed)
+    kernel = random.choice([0, 0, 1, 2, 3, 3])
+    left = random.choice([DType.U8, DType.U8, DType.I8])
+    return Case(
+        (left, DType.I8), (random.randint(*((-3, 3) if left is DType.I8 else (0, 255))), 0),
+        random.choice([16, 20, 24, 28, 32, 48, 60, 64, 80, 112, 128, 200, 576]),
+        random.choice([1, 3, 16, 17, 31, 32, 33, 64, 70]),
+        kernel, random.choice([1, 1, 2]), random.choice([0, 1]) if kernel > 1 else 0,
+        random.choice([1, 1, 2]), random.choice([1, 1, 2]) if kernel else 1,
+        size=random.choice([8, 9, 13, 16, 17, 25]),
+        wide=random.choice([DType.I32, DType.I64]),
+    )  # fmt: skip
+
+
+def main(first: int, count: int) -> None:
+    """Compares, and prints what is wrong."""
+    import satura
+    from satura.rewrite.program.interpreter import interpret
+    from tests.test_octets import drawn
+
+    multiplied = 0
+    for seed in range(first, first + count):
+        case = random_case(seed)
+        program = case.program()
+        shape = tuple(map(static, program.nodes[program.inputs[0]].type.shape))
+        inputs = {"x": drawn(case.dtypes[0], shape, seed)}
+        before = RUN["tdpbusd"]
+        result = satura.compile(program, threads=2)(**inputs)
+        if not np.array_equal(result, interpret(program, inputs)["y"]):
+            print(f"seed {seed}: {case} differs")
+        multiplied += RUN["tdpbusd"] > before
+    if multiplied < 0.9 * count:
+        print(f"only {multiplied} of {count} multiply matrices")
+    print(*FAULTS, sep="\n", end="")
+    print(dict(RUN), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    with modelled():
+        main(*map(int, sys.argv[1:]))
