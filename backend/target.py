@@ -19,7 +19,7 @@ F32_BYTES = 4
 LARGEST_BLOCK = 16  # rows, a register each
 MICROKERNEL = "satura_microkernel_"  # what symbols of microkernels begin with; a name follows
 
-_MATRICES = "+amxtile", "+amxint8"
+_MATRICES, _MATRICES_OF_BF16 = {"+amxtile", "+amxint8"}, {"+amxtile", "+amxbf16"}
 # Linux saves the registers of matrices, 8 KiB, for processes alone that have asked for them.
 _ARCH_PRCTL, _REQUEST_PERMISSION, _MATRIX_REGISTERS = 158, 0x1023, 18
 _INFORMATION = "/proc/cpuinfo"
@@ -64,9 +64,16 @@ class Target(NamedTuple):
     @property
     def multiplies_matrices(self) -> bool:
         """Whether instructions multiply matrices of u8 and i8 in registers of their own."""
-        features = self.features.replace("-", "").split(",")
-        known = self.sums_four_products and self.triple.startswith("x86_64")
-        return known and self.vector_bytes == 64 and set(features).issuperset(_MATRICES)
+        return self.sums_four_products and self._has_matrices(_MATRICES)
+
+    @property
+    def multiplies_matrices_of_bf16(self) -> bool:
+        """The same of bf16, whose products are added as f32."""
+        return self._has_matrices(_MATRICES_OF_BF16)
+
+    def _has_matrices(self, needed: set[str]) -> bool:
+        known = self.triple.startswith("x86_64") and self.vector_bytes == 64
+        return known and needed <= set(self.features.replace("-", "").split(","))
 
     @property
     def adds_octets(self) -> bool:
@@ -118,7 +125,7 @@ def host_target() -> Target:
     matrices are left out where the system does not permit them.
     """
     found = named_by_system() or to_the_end(_named_by_llvm)
-    if not found.multiplies_matrices or _permits_matrices():
+    if "+amx" not in found.features or _permits_matrices():
         return found
     kept = [name for name in found.features.split(",") if not name.startswith("+amx")]
     return found._replace(features=",".join(kept))

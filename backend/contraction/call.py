@@ -34,6 +34,7 @@ from satura.backend.contraction.tile import (
     choose_tile,
     lanes_of,
     multiplies_as_matrices,
+    multiplies_in_parts,
     panel_columns,
 )  # fmt: skip
 from satura.backend.contraction.views import View
@@ -72,7 +73,7 @@ def contraction_code(
     problem = lowered(node, reading, shape_of(schedule, anchor_of(dispatch)))
     if problem is None:
         return None
-    problem = problem.sharing(problem.groups_of_a_vector)
+    problem = problem.sharing(problem.groups_of_a_vector).as_matrices(any_sizes)
     return problem.code(schedule, dispatch, threads, store, name, any_sizes, wanted)
 
 
@@ -127,7 +128,8 @@ class _Problem:
     def pieces_of_a_row(self) -> tuple[int, int]:
         """How many pieces of a row lie apart, and how long each is: one of a copied row."""
         taps = prod(axis.row.taps for axis in self.rows)
-        return (1, taps * self.depth) if self.left_packed else (taps, self.depth)
+        as_one = self.left_packed and self.reading.products is not Products.PARTS
+        return (1, taps * self.depth) if as_one else (taps, self.depth)
 
     @property
     def groups_of_a_vector(self) -> int:
@@ -150,6 +152,31 @@ class _Problem:
             self, groups=self.groups // shared, columns=self.columns * shared,
             left_group=self.left_group * shared, shared=shared,
         )  # fmt: skip
+
+    def by_image(self) -> _Problem:
+        """The same image by image, where rows see windows of what is copied."""
+        if not self.left_packed or not any(axis.row.is_windowed for axis in self.rows):
+            return self
+        return replace(self, batches=(*self.batches, self.rows[0]), rows=self.rows[1:])
+
+    def as_matrices(self, any_sizes: bool) -> _Problem:
+        """The same by instructions that multiply matrices, where the CPU has them and that pays."""
+        reading = self.reading
+        if reading.products is Products.QUADS:
+            words = reading.products.words(self.pieces_of_a_row[1])
+            faster = replace(self, reading=replace(reading, products=Products.MATRICES))
+            return faster if multiplies_as_matrices(self._known_rows(any_sizes), words) else self
+        contiguous = self.left_depth == reading.left.itemsize and not self.shared
+        if contiguous and not self.left_packed and reading.has_parts:
+            parts = replace(reading, products=Products.PARTS, left_packed=True)
+            faster = replace(self, reading=parts).by_image()
+            rows = faster._known_rows(any_sizes)
+            return faster if multiplies_in_parts(rows, self.columns, self.depth) else self
+        return self
+
+    def _known_rows(self, any_sizes: bool) -> int | None:
+        """How many rows there are, if that may be asked."""
+        return None if any_sizes else prod(axis.row.extent for axis in self.rows)
 
     def crossed(self, nest: Nest, store: ConstantStore) -> _Problem:
         """The same with weights as rows and pixels as columns, where both the left operand and the
@@ -201,10 +228,6 @@ class _Problem:
         count = prod(axis.row.extent for axis in rows)
         grouped = self.groups > 1 or self.shared > 0
         reading, known = self.reading, None if any_sizes else count
-        if reading.products is Products.QUADS and multiplies_as_matrices(known, self._words):
-            reading = replace(reading, products=Products.MATRICES)
-            faster = replace(self, reading=reading)
-            return faster.code(schedule, dispatch, threads, store, name, any_sizes, wanted)
         any_columns = any_sizes and reading.weights is None  # those of weights are always the same
         tile = choose_tile(
             known, self.columns, None, any_columns, reading.products, has_tail=not self.shared
@@ -213,7 +236,7 @@ class _Problem:
             tile = replace(tile, rows=tuple(max(1, rows - 1) for rows in tile.rows))
         spec = ContractionSpec(
             len(batches) + grouped, tuple(axis.row.is_windowed for axis in rows), tile, grouped,
-            self.left_packed, reading.weights is None, reading.left_dtype, reading.right_dtype,
+            self.left_packed, reading.right_packed, reading.left_dtype, reading.right_dtype,
             reading.result, self.shared,
         )  # fmt: skip
         if not any_sizes and not self.shared:
@@ -276,15 +299,10 @@ class _Problem:
         )  # fmt: skip
 
     @property
-    def _words(self) -> int:
-        """How many words a piece of a row has."""
-        return -(-self.pieces_of_a_row[1] // self.reading.products.per_word)
-
-    @property
     def _lines(self) -> int:
         """How many lines a panel has, of columns at one depth each."""
-        taps = prod(axis.row.taps for axis in self.rows)
-        return -(-self.depth * taps // self.reading.products.per_word)
+        pieces, length = self.pieces_of_a_row
+        return pieces * self.reading.products.words(length)
 
     def _shared(self, batches: Sequence[Axis], rows: Sequence[Axis]) -> tuple[int, int, int]:
         """What threads share: the rows and columns of a product, and how many products."""
@@ -370,9 +388,7 @@ def _conv(node: Node, reading: Reading, shape: tuple[int, ...]) -> _Problem | No
         (), tuple(rows), groups.count, reading, shape[-1] // groups.count, depth,
         depth * channel, channel, step, column,
     )  # fmt: skip
-    if problem.left_packed and any(axis.row.is_windowed for axis in rows):
-        return replace(problem, batches=(rows[0],), rows=tuple(rows[1:]))  # copied image by image
-    return problem
+    return problem.by_image()
 
 
 def _last_stride(view: View) -> int:

@@ -73,7 +73,7 @@ def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield "scratch += thread * scratch_pitch"
     yield from preparation_lines(spec)
     yield from epilogue.setup_lines()
-    if spec.products is Products.MATRICES:
+    if spec.products.are_matrices:
         tallest = spec.tile.rows[0]
         yield f"configure_matrices({tallest // row_groups(tallest)}, chunk)"
     yield "units = batches * blocks * panels"
@@ -83,7 +83,7 @@ def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield "end = units * (thread + 1) // threads"
     yield "for unit in range(units * thread // threads, end):"
     yield from indent(1, _unit(spec, epilogue))
-    if spec.products is Products.MATRICES:
+    if spec.products.are_matrices:
         yield "release_matrices()"
 
 
@@ -173,24 +173,29 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
         f"{_offset(spec)}, step_weights, ahead, "
         "accumulators, step"
     )
+    if spec.products.are_matrices:
+        arguments += ", chunk"
     if spec.is_integer:
         arguments += ", heads"
-    if spec.products is Products.MATRICES:
-        arguments += ", chunk"
     if spec.tile.part:
         (name,) = spec.tile_names
         parts = f"({slots(spec.tile)}) // {spec.tile.part}"
         arguments = f"table, pitch, hops, tile_taps, {parts}, step_weights, ahead, accumulators"
         yield f"{name}({arguments}, heads)"
         return
-    lines = microkernel_lines(spec.tile, spec.tile_names, arguments)
-    if not spec.tile.tail or spec.full:
-        yield from lines
-        return
-    yield f"if column_count > {spec.tile.tail * lanes_of(spec.products)}:"
-    yield from indent(1, lines)
-    yield "else:"
-    yield from indent(1, microkernel_lines(spec.tile, spec.tail_names, arguments))
+    lines = list(microkernel_lines(spec.tile, spec.tile_names, arguments))
+    if spec.tile.tail and not spec.full:
+        few = microkernel_lines(spec.tile, spec.tail_names, arguments)
+        wide = f"column_count > {spec.tile.tail * lanes_of(spec.products)}"
+        lines = [f"if {wide}:", *indent(1, lines), "else:", *indent(1, few)]
+    if spec.products is Products.PARTS:
+        exact = f"exact_parts_{spec.tile.rows[0]}x{spec.tile.vectors}"
+        given = "table, pitch, hops, tile_taps, tile_depth // depth, elements, chunk, chunks"
+        lines = [
+            "if special != 0:", f"{INDENT}{exact}({given}, source, accumulators)",
+            "else:", *indent(1, lines),
+        ]  # fmt: skip
+    yield from lines
 
 
 def _offset(spec: ContractionSpec) -> str:

@@ -27,8 +27,9 @@ from satura.backend.contraction.positions import (
 )
 from satura.backend.contraction.row_packing import band_lines, row_packing_lines
 from satura.backend.contraction.spec import ContractionSpec
-from satura.backend.contraction.tile import Tile
+from satura.backend.contraction.tile import Products, Tile
 from satura.backend.emit.text import INDENT, indent
+from satura.backend.helpers.parts import LARGE, PARTS, TINY
 from satura.rewrite.types.tensor_type import DType
 
 _WORD = 8
@@ -48,6 +49,10 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
     """Once per call: what all rows share."""
     yield "tables = scratch + table_offset"
     yield "all_hops = scratch + hops_offset"
+    if spec.products is Products.PARTS:
+        yield "largest = scratch + largest_offset"
+        yield f"chunks = depth // (chunk * {PARTS})"
+        yield "special = 0"
     if not gathers(spec):
         yield "store_int64(all_hops, 0, 0)"
     if any(spec.windowed):
@@ -89,12 +94,17 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
     batches = spec.batches - shares_tables(spec)
     strides = (f" + batch{axis} * left_batch{axis}" for axis in range(batches))
     yield f"left_here = left{''.join(strides)}"
+    if spec.products is Products.PARTS:
+        yield "store_int64(largest, 0, 0)"
     yield from coordinates(spec, "first_row")
     if spec.banded:
         yield from band_lines(spec)
     elif spec.left_packed:
         yield from row_packing_lines(spec)
         yield "origin = scratch + rows_offset"
+    if spec.products is Products.PARTS:
+        yield "seen = load_int64(largest, 0)"
+        yield f"special = 1 if seen >= {LARGE} or (seen != 0 and seen < {TINY}) else 0"
     yield "for tile in range(tiles):"
     body = [
         tile_size(spec),
@@ -141,6 +151,14 @@ def panel_lines(spec: ContractionSpec) -> Iterator[str]:
         yield f"heads = {here} + panel * {panel_bytes(spec)}"
         lines = "table_lines" if spec.tile.part else str(spec.heads)
         yield f"weights = heads + {lines} * {spec.line}"
+        return
+    if spec.products is Products.PARTS:
+        yield f"source = {here} + panel * taps * elements * {spec.line}"
+        yield "weights = scratch + panel_offset"
+        yield "if piece != packed:"
+        yield f"{INDENT}packed = piece"
+        arguments = "source, weights, taps, elements, chunk, chunks"
+        yield f"{INDENT}panel_of_parts_{spec.tile.vectors}({arguments})"
         return
     yield "heads = scratch + panel_offset"
     yield f"weights = heads + {spec.heads * spec.line}"

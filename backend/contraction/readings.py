@@ -18,6 +18,7 @@ from satura.backend.contraction.packing import pack_panels, pack_products
 from satura.backend.contraction.sorted_words import is_sorted_faster, sorted_panels, stack_panels
 from satura.backend.contraction.tile import Products
 from satura.backend.contraction.views import View, view_of
+from satura.backend.helpers.parts import WEIGHTS
 from satura.backend.lower.body import Pointer
 from satura.backend.target import host_target
 from satura.rewrite.extract.schedule import Dispatch, Schedule
@@ -52,6 +53,20 @@ class Reading:
     right_zero: int = 0
     shift: int = 0
     source: str = ""
+
+    @property
+    def right_packed(self) -> bool:
+        """Whether the kernel makes panels of the right operand, or of its panels."""
+        return self.weights is None or self.products is Products.PARTS
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether products of f32 with weights may be those of their parts, see `parts.py`."""
+        weights, plain = self.weights, self.products is Products.F32 and self.fill == 0
+        if not plain or self.left_dtype is not DType.F32 or not isinstance(weights, Constant):
+            return False
+        least, most = WEIGHTS
+        return bool(least <= np.abs(weights.array).max(initial=0) <= most)
 
     @property
     def key(self) -> str:

@@ -12,6 +12,7 @@ from satura.backend.contraction.positions import (
     tap_lines,
 )
 from satura.backend.contraction.spec import ContractionSpec
+from satura.backend.contraction.tile import Products
 from satura.backend.emit.text import INDENT, indent
 
 
@@ -55,9 +56,10 @@ def band_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "copies = end - first"
     yield "words = length"
     size = spec.dtype.itemsize
-    yield f"if left_depth_stride == {size} and source{last} == length * {size}:"
-    yield f"{INDENT}words = length * copies"
-    yield f"{INDENT}copies = 1"
+    if spec.products is not Products.PARTS:
+        yield f"if left_depth_stride == {size} and source{last} == length * {size}:"
+        yield f"{INDENT}words = length * copies"
+        yield f"{INDENT}copies = 1"
     yield "copy = scratch + rows_offset"
     for axis in outer:
         yield f"{INDENT * axis}for at{axis} in range({ranges[axis]}):"
@@ -96,6 +98,8 @@ def _fill_lines(spec: ContractionSpec, positions: str) -> list[str]:
 
 def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[str]:
     """A loop that vectorises where the depth is contiguous, and one for other strides."""
+    if spec.products is Products.PARTS:
+        return [f"row_of_parts({source}, copy, elements, chunk, chunks, largest)"]
     read, put = f"read_{spec.dtype.value}", f"put_{spec.word.value}"
     return [
         f"if left_depth_stride == {spec.dtype.itemsize}:",

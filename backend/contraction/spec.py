@@ -24,7 +24,6 @@ from satura.backend.contraction.scratch import Layout
 from satura.backend.contraction.tile import (
     Products,
     Tile,
-    chunk_of,
     panel_columns,
     step_cycles,
     tile_name,
@@ -34,6 +33,7 @@ from satura.backend.sizes.size import defer
 from satura.rewrite.types.tensor_type import DType
 
 _WORD = 8
+_BEYOND = 64  # bytes that may be written behind the last row
 _PANEL_BYTES = 640 * 1024  # of one weight panel between two changes of tiles: stays in L2
 _TABLE_BYTES = 64 * 1024  # of row addresses
 _LEFT_BYTES = 2 * 1024 * 1024  # of rows in flight, which all panels see: stay in the last cache
@@ -246,8 +246,10 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
             names += ["right_depth", "right_zero"]
     if spec.tile.part:
         names += ["panel_lines", "table_lines"]
-    if spec.products is Products.MATRICES:
+    if spec.products.are_matrices:
         names += ["chunk"]
+    if spec.products is Products.PARTS:
+        names += ["elements", "largest_offset"]
     return tuple(names)
 
 
@@ -256,10 +258,11 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     tallest, word = spec.tile.rows[0], spec.word.itemsize
     by_rows = spec.left_packed and not spec.banded
     taps, depth = (1, call.taps * call.depth) if by_rows else (call.taps, call.depth)
-    depth = -(-depth // spec.products.per_word)
-    chunk = chunk_of(depth) if spec.products is Products.MATRICES else 1
+    chunk = spec.products.chunk(depth) if spec.products.are_matrices else 1
+    depth = spec.products.words(depth)
     tap_step, depth_step = _panel_steps(taps, depth, spec.line, chunk)
-    if spec.tile.part:  # where the words of a tap begin is in the panel's table
+    # Where the words of a tap begin is in the panel's table; sums that are resumed are not exact.
+    if spec.tile.part or spec.products is Products.PARTS:
         tap_step, depth_step = taps, max(1, depth)
     tap_steps, depth_steps = -(-taps // tap_step), -(-depth // depth_step)
     steps = max(1, tap_steps * depth_steps)
@@ -298,10 +301,11 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "tap_depth": call.depth, "right_depth": call.taps * call.depth,
         "left_zero": call.left_zero, "right_zero": call.right_zero,
         "panel_lines": call.panel_lines, "table_lines": call.table_lines, "chunk": chunk,
+        "elements": call.depth, "largest_offset": layout.take(_WORD),
     }  # fmt: skip
     if spec.left_packed:
         positions = _band(call.rows, most_rows) if spec.banded else most_rows
-        values["rows_offset"] = layout.take(positions * seen * word)
+        values["rows_offset"] = layout.take(positions * seen * word + _BEYOND)
     if spec.right_packed:
         values["panel_offset"] = layout.take((taps * depth + spec.heads) * spec.line)
     for axis, extent in enumerate(call.batches):

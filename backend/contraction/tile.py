@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from satura.backend.emit.text import INDENT
-from satura.backend.helpers.matrix_tile import EDGE, row_groups
+from satura.backend.helpers.matrix_tile import EDGE, OF_PARTS, row_groups
+from satura.backend.helpers.parts import PARTS
 from satura.backend.sizes.size import is_fixed
 from satura.backend.target import Target, host_target
 from satura.rewrite.types.tensor_type import DType
@@ -25,6 +26,7 @@ _WAIT = 4  # cycles between two sums of a chain
 _MOST_VECTORS_OF_MATRICES = 2
 _LEAST_CHUNK = 4  # words: with fewer at a time, quads take about as long
 _FEW_ROWS = 8  # below, both wait for the weights
+_ROWS_TO_SPLIT, _COLUMNS_TO_SPLIT, _DEPTH_TO_SPLIT = 64, 32, 16  # for a split to pay
 
 
 class Products(Enum):
@@ -36,16 +38,36 @@ class Products(Enum):
     QUADS = "quads"  # four u8 of rows and four i8 of weights, added as i32
     OCTETS = "octets"  # the same, as two i16 first where these cannot saturate
     MATRICES = "matrices"  # the same as quads, by instructions that multiply matrices
+    PARTS = "parts"  # f32 as three bf16 each, two of them in a word, by such instructions
 
     @property
     def per_word(self) -> int:
         """How many elements of an operand a word holds."""
-        return {Products.F32: 1, Products.F64: 1, Products.PAIRS: 2}.get(self, 4)
+        return {Products.PAIRS: 2}.get(self, 1 if self.word.is_float else 4)
 
     @property
     def word(self) -> DType:
         """The dtype that a word is held as, and that of the sums."""
-        return {Products.F32: DType.F32, Products.F64: DType.F64}.get(self, DType.I32)
+        floats = {Products.F64: DType.F64, Products.F32: DType.F32, Products.PARTS: DType.F32}
+        return floats.get(self, DType.I32)
+
+    @property
+    def are_matrices(self) -> bool:
+        """Whether instructions multiply matrices of words."""
+        return self in (Products.MATRICES, Products.PARTS)
+
+    def words(self, depth: int) -> int:
+        """How many words hold `depth` neighbouring elements of an operand."""
+        if self is Products.PARTS:
+            return PARTS * self.chunk(depth) * -(-depth // (2 * EDGE))
+        return -(-depth // self.per_word)
+
+    def chunk(self, depth: int) -> int:
+        """How many words of so many elements registers of matrices hold at a time."""
+        if self is Products.PARTS:
+            chunks = max(1, -(-depth // (2 * EDGE)))
+            return -(-depth // (2 * chunks))
+        return chunk_of(self.words(depth))
 
 
 @dataclass(frozen=True)
@@ -107,7 +129,7 @@ def choose_tile(
         best = min(slower, key=lambda count: slower[count])
         vectors = min(best, max(1, filled)) if is_fixed(filled) else best if filled >= best else 1
     else:
-        most = _MOST_VECTORS_OF_MATRICES if products is Products.MATRICES else max(slower)
+        most = _MOST_VECTORS_OF_MATRICES if products.are_matrices else max(slower)
         widths = [vectors for vectors in slower if vectors <= most]
         tiles = [tile_of(vectors, rows, products, target) for vectors in widths]
         if has_tail:
@@ -151,7 +173,7 @@ def tile_of(
         parts = -(-tallest // (_OCTETS_OF_32 if many else _OCTETS_OF_16)[vectors])
         part = -(-tallest // parts)
         return Tile((parts * part,), vectors, part, products)
-    if products is Products.MATRICES:
+    if products.are_matrices:
         tallest = 2 * EDGE if rows is None else max(1, -(-rows // -(-rows // (2 * EDGE))))
         groups = row_groups(tallest)
         return Tile((-(-tallest // groups) * groups,), vectors, 0, products)
@@ -166,8 +188,9 @@ def step_cycles(tile: Tile, height: int, target: Target | None = None) -> float:
     """About how many cycles of a core the microkernel for `height` rows takes per line of a panel:
     two vectors of products each, but no fewer than a sum waits for the one before."""
     rows = min(rows for rows in tile.rows if rows >= height)
-    if tile.products is Products.MATRICES:  # a row of a register each, or the panel's words
-        return max(rows, EDGE / 2) * tile.vectors / EDGE
+    if tile.products.are_matrices:  # a row of a register each, or the panel's words
+        products = len(OF_PARTS.pairs) / PARTS if tile.products is Products.PARTS else 1
+        return products * max(rows, EDGE / 2) * tile.vectors / EDGE
     many = (target or host_target()).registers == 32
     slower = _SLOWER_OF_32 if many else _SLOWER_OF_16
     return max(rows * tile.vectors * slower[tile.vectors] / 2, _WAIT)
@@ -183,6 +206,13 @@ def multiplies_as_matrices(rows: int | None, words: int) -> bool:
     as those of matrices than as quads, where the CPU has both."""
     enough = rows is None or rows >= _FEW_ROWS
     return enough and chunk_of(words) >= _LEAST_CHUNK and host_target().multiplies_matrices
+
+
+def multiplies_in_parts(rows: int | None, columns: int, depth: int) -> bool:
+    """Whether f32 are multiplied sooner as three bf16 each, of which rows and weights are split in
+    the kernel; of any number of rows (None) there may be too few."""
+    enough = rows is not None and rows >= _ROWS_TO_SPLIT and columns >= _COLUMNS_TO_SPLIT
+    return enough and depth >= _DEPTH_TO_SPLIT and host_target().multiplies_matrices_of_bf16
 
 
 def lanes_of(products: Products, target: Target | None = None) -> int:

@@ -22,13 +22,15 @@ from llvmlite import ir
 
 from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.helpers.kinds import Helper
-from satura.backend.helpers.matrix_tile import matrix_tile
+from satura.backend.helpers.matrix_tile import OF_OCTETS, OF_PARTS, matrix_tile
 from satura.backend.helpers.octet_tile import added_pairs, octet_tile
 from satura.backend.helpers.vector import F32, F64, INT32, INT64, Code, outlined_helper
 from satura.backend.target import host_target
 
-_NAME = re.compile(r"(tile|doubles|pairs|quads|octets|matrices)_(\d+)x(\d+)(?:of(\d+))?(?:g(\d+))?")
+_KINDS = "tile|doubles|pairs|quads|octets|matrices|parts"
+_NAME = re.compile(rf"({_KINDS})_(\d+)x(\d+)(?:of(\d+))?(?:g(\d+))?")
 _ELEMENTS = {"tile": F32, "doubles": F64}
+_MATRICES = {"matrices": (INT32, OF_OCTETS), "parts": (F32, OF_PARTS)}
 
 MultiplyAdd = Callable[[Code, ir.Value, ir.Value, ir.Value], ir.Value]
 
@@ -49,7 +51,8 @@ def tile_helper(name: str) -> Helper | None:
 
     `pairs_RxV` and `quads_RxV` have one more argument, and i32 in `panel` and `tile`: `heads` is
     the address of one i32 per column that the sums start from where `resume` is 0.
-    `matrices_RxV` is `quads_RxV` with one more argument, see `matrix_tile`.
+    `parts_RxV` and `matrices_RxV` are `tile_RxV` and `quads_RxV` with one more argument behind
+    `resume`, see `matrix_tile`.
     `octets_RxV(rows, pitch, hops, taps, parts, panel, ahead, tile, heads)` takes R rows at a time,
     see `octet_tile`.
     """
@@ -61,9 +64,11 @@ def tile_helper(name: str) -> Helper | None:
     if kind == "octets":
         write_octets = partial(octet_tile, rows=rows, vectors=vectors)
         return outlined_helper(name, write_octets, 9, INT32)
-    if kind == "matrices":
-        write_matrices = partial(matrix_tile, rows=rows, vectors=vectors, width=width or vectors)
-        return outlined_helper(name, write_matrices, 12, INT32)
+    if kind in _MATRICES:
+        element, done = _MATRICES[kind]
+        of_size = partial(matrix_tile, rows=rows, vectors=vectors, width=width or vectors)
+        count = 11 + (element == INT32)
+        return outlined_helper(name, partial(of_size, done=done), count, element)
     multiply_add = {"pairs": _add_pairs, "quads": _add_quads}.get(kind, Code.fma)
     element = _ELEMENTS.get(kind, INT32)
 

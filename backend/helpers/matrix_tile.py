@@ -1,4 +1,4 @@
-"""The microkernel of quads for CPUs whose instructions multiply matrices (Intel's AMX).
+"""The microkernels of CPUs whose instructions multiply matrices (Intel's AMX).
 
     acc[m, n] += Σ over taps t and words k of  (rows[t, m] + hops[t])[k] · panel[t, k, n]
 
@@ -6,12 +6,17 @@ A register holds 16 rows of 16 words at most: one of row words, one of a panel's
 sums; an instruction multiplies two and adds to the third. Up to two groups of rows by two vectors
 of columns are summed at a time. The words of a tap are cut into chunks of one size, so that no
 register is ever part full. Rows that are evenly spaced are read where they lie, others are copied
-chunk by chunk. Sums wrap as those of i32.
+chunk by chunk.
+
+A word holds four octets, whose sums wrap as those of i32; or two bf16. An f32 is the sum of three
+bf16, and so each chunk has three parts, one behind the other; of their nine products those that are
+large enough to matter are added, the least first. See `parts.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from llvmlite import ir
@@ -27,6 +32,19 @@ _WORD, _ADDRESS = 4, 8
 _LINE = EDGE * _WORD  # bytes of a row of a register
 _SUMS, _ROWS, _PANEL = 0, 4, 6  # the first register of each: four, two and two
 _PALETTE, _WIDTHS, _HEIGHTS = 0, 16, 48  # bytes of a configuration
+
+
+@dataclass(frozen=True)
+class Multiplication:
+    """An instruction, how many parts a chunk has, and which of rows and panel it multiplies."""
+
+    instruction: str
+    parts: int
+    pairs: tuple[tuple[int, int], ...]
+
+
+OF_OCTETS = Multiplication("tdpbusd", 1, ((0, 0),))
+OF_PARTS = Multiplication("tdpbf16ps", 3, ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0)))
 
 
 def row_groups(rows: int) -> int:
@@ -73,23 +91,27 @@ def _release(code: Code) -> None:
 def matrix_tile(
     code: Code, table: ir.Value, pitch: ir.Value, hops: ir.Value, taps: ir.Value, depth: ir.Value,
     offset: ir.Value, panel: ir.Value, ahead: ir.Value, tile: ir.Value, resume: ir.Value,
-    heads: ir.Value, chunk: ir.Value, *, rows: int, vectors: int, width: int,
+    chunk: ir.Value, heads: ir.Value | None = None, *, rows: int, vectors: int, width: int,
+    done: Multiplication,
 ) -> None:  # fmt: skip
     """`rows` rows by the first `vectors` of `width` vectors.
 
-    `configure_matrices` has set up the registers for this `chunk`, which divides the depth.
+    `configure_matrices` has set up the registers for this `chunk`, of which the depth is a multiple
+    in each part. Where `resume` is 0, sums start from `heads`, or from 0.
     """
     builder = code.builder
     groups = row_groups(rows)
     size = rows // groups
     line, edge = code.integer(width * _LINE), code.integer(_LINE)
     places = [(g, n) for g in range(groups) for n in range(vectors)]
-    copies = builder.alloca(_INT8, size=INT32(rows * _LINE))
+    copies = builder.alloca(_INT8, size=INT32(done.parts * rows * _LINE))
     copies.align = CACHE_LINE
     copied = builder.ptrtoint(copies, INT64)
-    chunks = builder.udiv(depth, chunk)
-    row_step = code.multiply(chunk, _WORD)
-    panel_step, fetched = builder.mul(chunk, line), code.multiply(chunk, CACHE_LINE)
+    words = code.multiply(chunk, done.parts)
+    chunks = builder.udiv(depth, words)
+    row_step, row_part = (code.multiply(each, _WORD) for each in (words, chunk))
+    panel_step, panel_part = (builder.mul(each, line) for each in (words, chunk))
+    fetched = code.multiply(words, CACHE_LINE)
 
     def moved(kind: str, register: int, address: ir.Value, stride: ir.Value) -> None:
         operands = [_INT8(register), code.pointer(address, _INT8), stride]
@@ -100,26 +122,42 @@ def matrix_tile(
             at = code.add(start, code.integer(g * group_step + n * _LINE))
             moved(kind, _SUMS + 2 * g + n, at, stride)
 
-    def begun(start: ir.Value, group_step: int, stride: ir.Value) -> list[ir.Value]:
-        sums("load", start, group_step, stride)
+    group_bytes = size * width * _LINE
+
+    def resumed() -> list[ir.Value]:
+        sums("load", tile, group_bytes, line)
         return []
 
-    group_bytes = size * width * _LINE
-    before = builder.icmp_signed("!=", resume, code.integer(0))
-    code.either(
-        before, lambda: begun(tile, group_bytes, line), lambda: begun(heads, 0, code.integer(0))
-    )
+    def begun() -> list[ir.Value]:
+        if heads is not None:
+            sums("load", heads, 0, code.integer(0))
+            return []
+        for g, n in places:
+            code.call(f"{INSTRUCTIONS}tilezero", VOID, [_INT8(_SUMS + 2 * g + n)])
+        return []
 
-    def multiplied(at: list[tuple[ir.Value, ir.Value]], weights: ir.Value, soon: ir.Value) -> None:
-        """Adds the products of a chunk, whose row groups are `at` an address with a stride."""
-        for n in range(vectors):
-            moved("load", _PANEL + n, code.add(weights, code.integer(n * _LINE)), line)
-        for g, (address, stride) in enumerate(at):
-            moved("load", _ROWS + g, address, stride)
-            for n in range(vectors):
-                registers = _SUMS + 2 * g + n, _ROWS + g, _PANEL + n
-                code.call(f"{INSTRUCTIONS}tdpbusd", VOID, [_INT8(each) for each in registers])
-        code.loop(chunk, [soon], lambda _, state: [_fetched(code, *state)])
+    code.either(builder.icmp_signed("!=", resume, code.integer(0)), resumed, begun)
+
+    def multiplied(
+        at: list[tuple[ir.Value, ir.Value]], part: ir.Value, weights: ir.Value, soon: ir.Value
+    ) -> None:
+        """Adds the products of a chunk, whose row groups are `at` an address with a stride, and
+        whose parts are so many bytes apart there."""
+        of_rows = of_panel = -1  # what the registers hold
+        for first, second in done.pairs:
+            if second != of_panel:
+                start = code.add(weights, code.multiply(panel_part, second))
+                for n in range(vectors):
+                    moved("load", _PANEL + n, code.add(start, code.integer(n * _LINE)), line)
+            for g, (address, stride) in enumerate(at):
+                if first != of_rows:
+                    moved("load", _ROWS + g, code.add(address, code.multiply(part, first)), stride)
+                for n in range(vectors):
+                    registers = _SUMS + 2 * g + n, _ROWS + g, _PANEL + n
+                    operands = [_INT8(each) for each in registers]
+                    code.call(f"{INSTRUCTIONS}{done.instruction}", VOID, operands)
+            of_rows, of_panel = first, second
+        code.loop(words, [soon], lambda _, state: [_fetched(code, *state)])
 
     def tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
         addresses, weights, soon = state
@@ -147,7 +185,7 @@ def matrix_tile(
         def in_place(k: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             own, *others = at(k)
             starts = [code.add(address, code.add(hop, own)) for address in first]
-            multiplied(list(zip(starts, strides, strict=True)), *others)
+            multiplied(list(zip(starts, strides, strict=True)), row_part, *others)
             return []
 
         def as_copies(k: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
@@ -155,9 +193,12 @@ def matrix_tile(
             place = code.add(hop, own)
             for m in range(rows):
                 address = code.add(code.load(addresses, m, INT64), place)
-                code.store(copied, m, _first_words(code, address, chunk))
+                for part in range(done.parts):
+                    here = code.add(address, code.multiply(row_part, part))
+                    code.store(copied, part * rows + m, first_words(code, here, chunk))
             starts = [code.add(copied, code.integer(g * size * _LINE)) for g in range(groups)]
-            multiplied([(start, edge) for start in starts], *others)
+            of_part = code.integer(rows * _LINE)
+            multiplied([(start, edge) for start in starts], of_part, *others)
             return []
 
         code.either(
@@ -187,8 +228,8 @@ def _all_apart(code: Code, table: ir.Value, count: int, stride: ir.Value) -> ir.
     return code.builder.icmp_signed("==", mask, ir.IntType(count)(0))
 
 
-def _first_words(code: Code, address: ir.Value, count: ir.Value) -> ir.Value:
-    """The first words at an address, in a vector; no others are touched."""
+def first_words(code: Code, address: ir.Value, count: ir.Value) -> ir.Value:
+    """The first `count` words at an address, if any, and zeros; no others are touched."""
     kind = ir.VectorType(INT32, EDGE)
     lanes = ir.Constant(kind, list(range(EDGE)))
     many = _spread(code, code.builder.trunc(count, INT32), EDGE)
