@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 from unittest.mock import patch
@@ -25,7 +25,6 @@ from satura.backend import target
 from satura.backend.helpers import matrix_tile
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType
 
@@ -202,7 +201,7 @@ def random_case(seed: int) -> Case:
     return Case(
         (left, DType.I8), (random.randint(*((-3, 3) if left is DType.I8 else (0, 255))), 0),
         random.choice([16, 20, 24, 28, 32, 48, 60, 64, 80, 112, 128, 200, 576]),
-        random.choice([1, 3, 16, 17, 31, 32, 33, 64, 70]),
+        random.choice([17, 31, 32, 33, 64, 70]),
         kernel, random.choice([1, 1, 2]), random.choice([0, 1]) if kernel > 1 else 0,
         random.choice([1, 1, 2]), random.choice([1, 1, 2]) if kernel else 1,
         size=random.choice([8, 9, 13, 16, 17, 25]),
@@ -210,8 +209,9 @@ def random_case(seed: int) -> Case:
     )  # fmt: skip
 
 
-def random_floats(seed: int) -> tuple[Program, Array]:
-    """A product or a convolution of f32 large enough for a split of rows to pay, and its input."""
+def random_floats(seed: int, dtype: DType) -> tuple[Program, Array]:
+    """A product or a convolution large enough for a split of rows to pay, and its input; elements
+    are f32, held as `dtype`."""
     random, numbers = Random(seed), np.random.default_rng(seed)
     build = Builder()
     kernel, groups = random.choice([0, 0, 1, 2, 3, 3]), random.choice([1, 1, 2])
@@ -219,7 +219,7 @@ def random_floats(seed: int) -> tuple[Program, Array]:
     if not kernel:
         shape: tuple[int, ...] = (random.choice([1, 2, 3]), random.choice([64, 67, 100]), depth)
         w = numbers.standard_normal((shape[0], depth, columns)).astype(np.float32)
-        y = build.matmul(build.input("x", DType.F32, shape), build.constant(w))
+        y = build.matmul(build.input("x", dtype, shape), build.constant(w, dtype))
     else:
         stride, dilation = random.choice([1, 1, 2]), random.choice([1, 1, 2])
         size = 9 * stride + (kernel - 1) * dilation
@@ -227,41 +227,35 @@ def random_floats(seed: int) -> tuple[Program, Array]:
         w = numbers.standard_normal((kernel, kernel, depth, columns * groups)).astype(np.float32)
         border = (random.choice([0, 1]),) * 2
         window = build.window(
-            DType.F32, (kernel,) * 2, (stride,) * 2, (dilation,) * 2, border, border, 0
+            dtype, (kernel,) * 2, (stride,) * 2, (dilation,) * 2, border, border, 0
         )
-        y = build.conv(build.input("x", DType.F32, shape), build.constant(w), window, groups)
+        y = build.conv(build.input("x", dtype, shape), build.constant(w, dtype), window, groups)
     scale = random.choice([1.0, 1.0, 1e-20, 1e-15, 1e25, 1e30])
     x = np.asarray(numbers.standard_normal(shape) * scale, np.float32)
     if random.random() < 0.3:
         for value in random.choices([np.inf, -np.inf, np.nan, -0.0, 3.4e38, 1e-44], k=5):
             x.reshape(-1)[random.randrange(x.size)] = value
-    return build.program({"y": y}), x
+    return build.program({"y": y}), x.astype(dtype.numpy)
 
 
-def agrees(program: Program, x: Array, y: Array) -> bool:
-    """Whether what is not finite is the interpreter's, and all else as near to sums of f64 as sums
-    of f32 are in the order of the microkernel of f32."""
+def agrees(seed: int) -> bool:
+    """Whether what is not finite is the interpreter's, and all else as near to sums of f64 as what
+    the microkernel of f32 computes: its rms error is at most 1.1 times that."""
+    import satura
+    from satura.backend.contraction import call
     from satura.rewrite.program.interpreter import interpret
 
-    meant = interpret(program, {"x": x})["y"]
-    finite = np.isfinite(meant)
-    if not np.array_equal(np.where(finite, 0, y), np.where(finite, 0, meant), equal_nan=True):
+    program, x = random_floats(seed, DType.F32)
+    split = np.asarray(satura.compile(program, threads=2)(x=x))
+    with patch.object(call, "multiplies_in_parts", lambda *_: False):
+        whole = np.asarray(satura.compile(program, threads=2)(x=x))
+    wide, x = random_floats(seed, DType.F64)
+    meant = interpret(wide, {"x": x})["y"].astype(np.float64)
+    finite = np.isfinite(whole)
+    if not np.array_equal(np.where(finite, 0, split), np.where(finite, 0, whole), equal_nan=True):
         return False
-    # One error of rounding per product, of the sum of their magnitudes, is far too many.
-    magnitudes = interpret(with_magnitudes(program), {"x": np.abs(x)})["y"]
-    error = np.abs(np.where(finite, y - meant, 0))
-    return bool(np.all(error <= 3e-7 * np.where(finite, magnitudes, 0)))
-
-
-def with_magnitudes(program: Program) -> Program:
-    """The program with the magnitudes of its constants."""
-    nodes = [
-        replace(node, attributes=(Constant(np.abs(node.constant.array)),))
-        if node.op.name == "constant"
-        else node
-        for node in program.nodes
-    ]
-    return replace(program, nodes=tuple(nodes))
+    errors = [float(np.square(each[finite] - meant[finite]).sum()) for each in (split, whole)]
+    return errors[0] <= 1.21 * errors[1]
 
 
 def main(first: int, count: int) -> None:
@@ -275,12 +269,11 @@ def main(first: int, count: int) -> None:
         program = case.program()
         shape = tuple(map(static, program.nodes[program.inputs[0]].type.shape))
         inputs = {"x": drawn(case.dtypes[0], shape, seed)}
-        result = satura.compile(program, threads=2)(**inputs)
+        result = np.asarray(satura.compile(program, threads=2)(**inputs))
         if not np.array_equal(result, interpret(program, inputs)["y"]):
             print(f"seed {seed}: {case} differs")
-        program, x = random_floats(seed)
-        if not agrees(program, x, satura.compile(program, threads=2)(x=x)):
-            print(f"seed {seed}: {program} differs")
+        if not agrees(seed):
+            print(f"seed {seed}: {random_floats(seed, DType.F32)[0]} differs")
     for instruction in ("tdpbusd", "tdpbf16ps"):
         if RUN[instruction] < 10 * count:
             print(f"{instruction} runs {RUN[instruction]} times")

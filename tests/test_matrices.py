@@ -80,7 +80,7 @@ def test_permission_is_asked_of_the_system(answer: int, monkeypatch: pytest.Monk
 def test_a_tile_of_matrices_has_groups_of_equal_size() -> None:
     for rows in range(1, 200):
         (tallest,) = tile_of(2, rows, Products.MATRICES).rows
-        assert 1 <= tallest <= 32 and (tallest <= 16 or tallest % 2 == 0)
+        assert 2 <= tallest <= 32 and tallest % 2 == 0
         tiles = -(-rows // 32)
         assert rows <= tiles * tallest < rows + 2 * tiles  # none is much larger than it need be
 
@@ -90,8 +90,9 @@ def test_chunks_share_a_depth_evenly(has_matrices: Target, monkeypatch: pytest.M
         1, 6, 16, 1, 12, 12, 1, 10, 16,
     ]  # fmt: skip
     monkeypatch.setattr("satura.backend.contraction.tile.host_target", lambda: has_matrices)
-    assert multiplies_as_matrices(None, 24) and multiplies_as_matrices(8, 4)
-    assert not multiplies_as_matrices(64, 37) and not multiplies_as_matrices(7, 64)
+    assert multiplies_as_matrices(None, 17, 24) and multiplies_as_matrices(8, 40, 4)
+    assert not multiplies_as_matrices(64, 64, 37) and not multiplies_as_matrices(7, 64, 64)
+    assert not multiplies_as_matrices(64, 16, 64)
     narrow = has_matrices._replace(vector_bytes=32)
     monkeypatch.setattr("satura.backend.contraction.tile.host_target", lambda: narrow)
-    assert not multiplies_as_matrices(64, 64)
+    assert not multiplies_as_matrices(64, 64, 64)

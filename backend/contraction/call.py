@@ -165,7 +165,8 @@ class _Problem:
         if reading.products is Products.QUADS:
             words = reading.products.words(self.pieces_of_a_row[1])
             faster = replace(self, reading=replace(reading, products=Products.MATRICES))
-            return faster if multiplies_as_matrices(self._known_rows(any_sizes), words) else self
+            rows = self._known_rows(any_sizes)
+            return faster if multiplies_as_matrices(rows, self.columns, words) else self
         contiguous = self.left_depth == reading.left.itemsize and not self.shared
         if contiguous and not self.left_packed and reading.has_parts:
             parts = replace(reading, products=Products.PARTS, left_packed=True)

@@ -30,7 +30,7 @@ from satura.backend.contraction.positions import advance, coordinates
 from satura.backend.contraction.spec import ContractionSpec, parameters
 from satura.backend.contraction.tile import Products, lanes_of, microkernel_lines
 from satura.backend.emit.text import INDENT, indent
-from satura.backend.helpers.matrix_tile import row_groups
+from satura.backend.helpers.matrix_tile import GROUPS
 from satura.backend.jit.machine_code import KernelSource
 from satura.rewrite.types.tensor_type import DType
 
@@ -74,8 +74,7 @@ def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield from preparation_lines(spec)
     yield from epilogue.setup_lines()
     if spec.products.are_matrices:
-        tallest = spec.tile.rows[0]
-        yield f"configure_matrices({tallest // row_groups(tallest)}, chunk)"
+        yield f"configure_matrices({spec.tile.rows[0] // GROUPS}, chunk)"
     yield "units = batches * blocks * panels"
     yield "built = -1"
     if spec.right_packed:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from satura.backend.emit.text import INDENT
-from satura.backend.helpers.matrix_tile import EDGE, OF_PARTS, row_groups
+from satura.backend.helpers.matrix_tile import EDGE, GROUPS, OF_PARTS, VECTORS
 from satura.backend.helpers.parts import PARTS
 from satura.backend.sizes.size import is_fixed
 from satura.backend.target import Target, host_target
@@ -23,7 +23,6 @@ _SLOWER_OF_32 = {4: 1.0, 3: 1.01, 2: 1.03, 1: 1.15}  # narrow tiles load more pe
 _SLOWER_OF_16 = {3: 1.03, 2: 1.0, 1: 1.35}  # wide ones of few rows read more of a deep panel
 _WORTH_A_TAIL = 1.03  # times as long without: one more microkernel takes time to compile
 _WAIT = 4  # cycles between two sums of a chain
-_MOST_VECTORS_OF_MATRICES = 2
 _LEAST_CHUNK = 4  # words: with fewer at a time, quads take about as long
 _FEW_ROWS = 8  # below, both wait for the weights
 _ROWS_TO_SPLIT, _COLUMNS_TO_SPLIT, _DEPTH_TO_SPLIT = 64, 32, 16  # for a split to pay
@@ -129,9 +128,7 @@ def choose_tile(
         best = min(slower, key=lambda count: slower[count])
         vectors = min(best, max(1, filled)) if is_fixed(filled) else best if filled >= best else 1
     else:
-        most = _MOST_VECTORS_OF_MATRICES if products.are_matrices else max(slower)
-        widths = [vectors for vectors in slower if vectors <= most]
-        tiles = [tile_of(vectors, rows, products, target) for vectors in widths]
+        tiles = [tile_of(vectors, rows, products, target) for vectors in slower]
         if has_tail:
             tiles += [with_tail(tile, columns, target) for tile in tiles]
         return min(tiles, key=lambda tile: _time(tile, columns, target))
@@ -148,7 +145,8 @@ def _time(tile: Tile, columns: int, target: Target) -> float:
 def with_tail(tile: Tile, columns: int, target: Target | None = None) -> Tile:
     """`tile` with microkernels for the last of the panels that so many columns have."""
     filled = -(-columns // lanes_of(tile.products, target))
-    return replace(tile, tail=0 if tile.part else filled % tile.vectors)
+    is_one_kernel = tile.part or tile.products.are_matrices
+    return replace(tile, tail=0 if is_one_kernel else filled % tile.vectors)
 
 
 def panel_count(tile: Tile, columns: int, target: Target | None = None) -> float:
@@ -174,9 +172,9 @@ def tile_of(
         part = -(-tallest // parts)
         return Tile((parts * part,), vectors, part, products)
     if products.are_matrices:
-        tallest = 2 * EDGE if rows is None else max(1, -(-rows // -(-rows // (2 * EDGE))))
-        groups = row_groups(tallest)
-        return Tile((-(-tallest // groups) * groups,), vectors, 0, products)
+        most = GROUPS * EDGE
+        tallest = most if rows is None else -(-max(1, rows) // -(-max(1, rows) // most))
+        return Tile((-(-tallest // GROUPS) * GROUPS,), VECTORS, 0, products)
     if rows is not None and rows < tallest:
         return Tile((max(1, rows),), vectors, 0, products)
     if rows is not None:  # as many tiles as there must be share them evenly
@@ -201,10 +199,10 @@ def chunk_of(words: int) -> int:
     return max(size for size in range(1, EDGE + 1) if words % size == 0)
 
 
-def multiplies_as_matrices(rows: int | None, words: int) -> bool:
-    """Whether products of so many rows (None: any number), of so many words each, are found sooner
-    as those of matrices than as quads, where the CPU has both."""
-    enough = rows is None or rows >= _FEW_ROWS
+def multiplies_as_matrices(rows: int | None, columns: int, words: int) -> bool:
+    """Whether products of so many rows (None: any number) and columns, of so many words each, are
+    found sooner as those of matrices than as quads, where the CPU has both."""
+    enough = (rows is None or rows >= _FEW_ROWS) and columns > EDGE
     return enough and chunk_of(words) >= _LEAST_CHUNK and host_target().multiplies_matrices
 
 

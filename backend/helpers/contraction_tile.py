@@ -51,7 +51,7 @@ def tile_helper(name: str) -> Helper | None:
 
     `pairs_RxV` and `quads_RxV` have one more argument, and i32 in `panel` and `tile`: `heads` is
     the address of one i32 per column that the sums start from where `resume` is 0.
-    `parts_RxV` and `matrices_RxV` are `tile_RxV` and `quads_RxV` with one more argument behind
+    `parts_Rx2` and `matrices_Rx2` are `tile_RxV` and `quads_RxV` with one more argument behind
     `resume`, see `matrix_tile`.
     `octets_RxV(rows, pitch, hops, taps, parts, panel, ahead, tile, heads)` takes R rows at a time,
     see `octet_tile`.
@@ -66,9 +66,8 @@ def tile_helper(name: str) -> Helper | None:
         return outlined_helper(name, write_octets, 9, INT32)
     if kind in _MATRICES:
         element, done = _MATRICES[kind]
-        of_size = partial(matrix_tile, rows=rows, vectors=vectors, width=width or vectors)
-        count = 11 + (element == INT32)
-        return outlined_helper(name, partial(of_size, done=done), count, element)
+        write_matrices = partial(matrix_tile, rows=rows, done=done)
+        return outlined_helper(name, write_matrices, 11 + (element == INT32), element)
     multiply_add = {"pairs": _add_pairs, "quads": _add_quads}.get(kind, Code.fma)
     element = _ELEMENTS.get(kind, INT32)
 

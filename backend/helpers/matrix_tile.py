@@ -3,10 +3,11 @@
     acc[m, n] += Σ over taps t and words k of  (rows[t, m] + hops[t])[k] · panel[t, k, n]
 
 A register holds 16 rows of 16 words at most: one of row words, one of a panel's, or a square of
-sums; an instruction multiplies two and adds to the third. Up to two groups of rows by two vectors
-of columns are summed at a time. The words of a tap are cut into chunks of one size, so that no
-register is ever part full. Rows that are evenly spaced are read where they lie, others are copied
-chunk by chunk.
+sums; an instruction multiplies two and adds to the third. Two groups of rows by two vectors of
+columns are summed at a time, always: where a register is free LLVM may take it for another, whose
+size it does not know. The words of a tap are cut into chunks of one size, so that no register is
+ever part full. Rows that are evenly spaced are read where they lie, others are copied chunk by
+chunk.
 
 A word holds four octets, whose sums wrap as those of i32; or two bf16. An f32 is the sum of three
 bf16, and so each chunk has three parts, one behind the other; of their nine products those that are
@@ -27,10 +28,11 @@ from satura.backend.helpers.vector import INT1, INT32, INT64, VOID, Code, native
 
 INSTRUCTIONS = "llvm.x86."  # what the names of functions begin with that are one instruction each
 EDGE = 16  # rows of a register, and words of a row
+GROUPS = VECTORS = 2  # of rows, and of columns, that are summed at a time
 _INT8, _INT16 = ir.IntType(8), ir.IntType(16)
 _WORD, _ADDRESS = 4, 8
 _LINE = EDGE * _WORD  # bytes of a row of a register
-_SUMS, _ROWS, _PANEL = 0, 4, 6  # the first register of each: four, two and two
+_SUMS, _ROWS, _PANEL = 0, 4, 6  # the first register of each: there are four, two and two
 _PALETTE, _WIDTHS, _HEIGHTS = 0, 16, 48  # bytes of a configuration
 
 
@@ -45,11 +47,6 @@ class Multiplication:
 
 OF_OCTETS = Multiplication("tdpbusd", 1, ((0, 0),))
 OF_PARTS = Multiplication("tdpbf16ps", 3, ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0)))
-
-
-def row_groups(rows: int) -> int:
-    """How many groups of equal size the rows of a tile are in."""
-    return 1 if rows <= EDGE else 2
 
 
 @lru_cache(maxsize=1)
@@ -91,19 +88,17 @@ def _release(code: Code) -> None:
 def matrix_tile(
     code: Code, table: ir.Value, pitch: ir.Value, hops: ir.Value, taps: ir.Value, depth: ir.Value,
     offset: ir.Value, panel: ir.Value, ahead: ir.Value, tile: ir.Value, resume: ir.Value,
-    chunk: ir.Value, heads: ir.Value | None = None, *, rows: int, vectors: int, width: int,
-    done: Multiplication,
+    chunk: ir.Value, heads: ir.Value | None = None, *, rows: int, done: Multiplication,
 ) -> None:  # fmt: skip
-    """`rows` rows by the first `vectors` of `width` vectors.
+    """`rows` rows, an even number, by two vectors.
 
     `configure_matrices` has set up the registers for this `chunk`, of which the depth is a multiple
     in each part. Where `resume` is 0, sums start from `heads`, or from 0.
     """
     builder = code.builder
-    groups = row_groups(rows)
-    size = rows // groups
-    line, edge = code.integer(width * _LINE), code.integer(_LINE)
-    places = [(g, n) for g in range(groups) for n in range(vectors)]
+    size = rows // GROUPS
+    line, edge = code.integer(VECTORS * _LINE), code.integer(_LINE)
+    places = [(g, n) for g in range(GROUPS) for n in range(VECTORS)]
     copies = builder.alloca(_INT8, size=INT32(done.parts * rows * _LINE))
     copies.align = CACHE_LINE
     copied = builder.ptrtoint(copies, INT64)
@@ -120,9 +115,9 @@ def matrix_tile(
     def sums(kind: str, start: ir.Value, group_step: int, stride: ir.Value) -> None:
         for g, n in places:
             at = code.add(start, code.integer(g * group_step + n * _LINE))
-            moved(kind, _SUMS + 2 * g + n, at, stride)
+            moved(kind, _SUMS + VECTORS * g + n, at, stride)
 
-    group_bytes = size * width * _LINE
+    group_bytes = size * VECTORS * _LINE
 
     def resumed() -> list[ir.Value]:
         sums("load", tile, group_bytes, line)
@@ -133,7 +128,7 @@ def matrix_tile(
             sums("load", heads, 0, code.integer(0))
             return []
         for g, n in places:
-            code.call(f"{INSTRUCTIONS}tilezero", VOID, [_INT8(_SUMS + 2 * g + n)])
+            code.call(f"{INSTRUCTIONS}tilezero", VOID, [_INT8(_SUMS + VECTORS * g + n)])
         return []
 
     code.either(builder.icmp_signed("!=", resume, code.integer(0)), resumed, begun)
@@ -147,13 +142,13 @@ def matrix_tile(
         for first, second in done.pairs:
             if second != of_panel:
                 start = code.add(weights, code.multiply(panel_part, second))
-                for n in range(vectors):
+                for n in range(VECTORS):
                     moved("load", _PANEL + n, code.add(start, code.integer(n * _LINE)), line)
             for g, (address, stride) in enumerate(at):
                 if first != of_rows:
                     moved("load", _ROWS + g, code.add(address, code.multiply(part, first)), stride)
-                for n in range(vectors):
-                    registers = _SUMS + 2 * g + n, _ROWS + g, _PANEL + n
+                for n in range(VECTORS):
+                    registers = _SUMS + VECTORS * g + n, _ROWS + g, _PANEL + n
                     operands = [_INT8(each) for each in registers]
                     code.call(f"{INSTRUCTIONS}{done.instruction}", VOID, operands)
             of_rows, of_panel = first, second
@@ -162,12 +157,12 @@ def matrix_tile(
     def tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
         addresses, weights, soon = state
         hop = code.add(code.load(hops, t, INT64), offset)
-        first = [code.load(addresses, g * size, INT64) for g in range(groups)]
-        strides, even = [edge] * groups, INT1(1)
+        first = [code.load(addresses, g * size, INT64) for g in range(GROUPS)]
+        strides, even = [edge] * GROUPS, INT1(1)
         if size > 1:
             strides = [
                 builder.sub(code.load(addresses, g * size + 1, INT64), first[g])
-                for g in range(groups)
+                for g in range(GROUPS)
             ]
             for g, stride in enumerate(strides):
                 here = code.add(addresses, code.integer(g * size * _ADDRESS))
@@ -196,7 +191,7 @@ def matrix_tile(
                 for part in range(done.parts):
                     here = code.add(address, code.multiply(row_part, part))
                     code.store(copied, part * rows + m, first_words(code, here, chunk))
-            starts = [code.add(copied, code.integer(g * size * _LINE)) for g in range(groups)]
+            starts = [code.add(copied, code.integer(g * size * _LINE)) for g in range(GROUPS)]
             of_part = code.integer(rows * _LINE)
             multiplied([(start, edge) for start in starts], of_part, *others)
             return []
