@@ -159,6 +159,14 @@ def octets(columns: int = 96, largest: int = 127) -> Program:
     return build.program({"y": build.matmul(*(build.cast(each, DType.I32) for each in (x, w)))})
 
 
+def split() -> Program:
+    """A matmul of f32 and constants."""
+    build = Builder()
+    w = np.random.default_rng(0).standard_normal((96, 96))
+    x = build.input("x", DType.F32, (96, 96))
+    return build.program({"y": build.matmul(x, build.constant(w, DType.F32))})
+
+
 def doubles() -> Program:
     """A microkernel of f64."""
     return contraction(DType.F64)
@@ -174,11 +182,11 @@ PROGRAMS = {
     "octets": octets, "few_columns": few_columns, "few_octets": lambda: octets(24),
     "small_octets": lambda: octets(largest=64),
     "few_small_octets": lambda: octets(24, largest=64),
-    "activated": activated, "doubles": doubles,
+    "activated": activated, "doubles": doubles, "split": split,
 }  # fmt: skip
-VNNI, AMX = "+avx512vnni", "+amx-tile,+amx-int8"
-HAVE_MATRICES = ("sapphirerapids",)
-SUM_FOUR_PRODUCTS = ("icelake-server", "sapphirerapids", "znver4", "znver5")
+VNNI, AMX = "+avx512vnni", "+amx-tile,+amx-int8,+amx-bf16"
+HAVE_MATRICES = ("sapphirerapids", "graniterapids")
+SUM_FOUR_PRODUCTS = ("icelake-server", "znver4", "znver5", *HAVE_MATRICES)
 
 
 def named_target(name: str, vector_bytes: int) -> target.Target:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cache, lru_cache
-from itertools import product
+from itertools import chain, product
 from subprocess import PIPE
 from typing import IO
 
@@ -18,7 +18,7 @@ import pytest
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.tensor_type import DType
-from tests.assembly import VECTOR_FUNCTIONS, assembly
+from tests.assembly import HAVE_MATRICES, VECTOR_FUNCTIONS, assembly
 from tests.tiers import deep_but
 
 NEON = "aarch64-unknown-linux-gnu/neoverse-n1"
@@ -65,7 +65,7 @@ def no_compiler_is_left() -> Iterator[None]:
 def compiler(cpu: str) -> tuple[IO[str], IO[str]]:
     """Where a process that compiles for `cpu` reads and writes; the next one ends it."""
     STARTED.close()
-    command = [sys.executable, "-m", "tests.assembly", cpu, str(CPUS[cpu])]
+    command = [sys.executable, "-m", "tests.assembly", cpu, str(CPUS.get(cpu, 64))]
     process = STARTED.enter_context(subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True))
     assert process.stdin is not None and process.stdout is not None
     return process.stdin, process.stdout
@@ -179,17 +179,32 @@ def test_octets_are_multiplied_in_registers_and_never_saturate(cpu: str) -> None
         assert not any(re.search(r"[xyz]mm.*\(%rsp\)|\(%rsp\).*[xyz]mm", step) for step in steps)
 
 
-def test_octets_are_multiplied_as_matrices() -> None:
+MATRICES = {"octets": ("tdpbusd", 1, 4), "split": ("tdpbf16ps", 6, 14)}
+"""The instruction, and how many there are per chunk for each register of sums, and loads."""
+
+
+@pytest.mark.parametrize("program", MATRICES)
+@pytest.mark.parametrize("cpu", deep_but(HAVE_MATRICES[:1], HAVE_MATRICES))
+def test_matrices_are_multiplied_in_registers(cpu: str, program: str) -> None:
     """Evenly spaced rows where they lie, without a move through memory or other registers."""
-    text = assembly_for("sapphirerapids", "octets")
-    steps = [block for block in blocks(text) if len(re.findall(r"\ttdpbusd\t", block)) == 4]
-    in_place = [step for step in steps if not re.search(r"[xyz]mm", step)]
-    assert len(steps) == 2 and len(in_place) == 1
-    assert len(re.findall(r"\ttileloadd\t", in_place[0])) == 4
+    text = assembly_for(cpu, program)
+    instruction, products, loads = MATRICES[program]
+    found = [re.findall(rf"\t{instruction}\t(.*)", block) for block in blocks(text)]
+    steps = [block for block, each in zip(blocks(text), found, strict=True) if each]
+    assert [len(each) for each in found if each] == [4 * products] * 2
+    (in_place,) = [step for step in steps if not re.search(r"[xyz]mm", step)]
+    assert len(re.findall(r"\ttileloadd\t", in_place)) == loads
+    # No register is taken for another: their sizes are set for sums, rows and panels.
+    of = {
+        "%tmm6, %tmm4, %tmm0",
+        "%tmm7, %tmm4, %tmm1",
+        "%tmm6, %tmm5, %tmm2",
+        "%tmm7, %tmm5, %tmm3",
+    }
+    assert set(chain.from_iterable(found)) == of
     for name in ("ldtilecfg", "tilerelease"):
         assert len(re.findall(rf"\t{name}", text)) == 1, name
     assert text.index("\tldtilecfg") < text.index("\ttilerelease")
-    assert not re.search(r"\tvpdpbusd", text)
 
 
 @pytest.mark.parametrize(

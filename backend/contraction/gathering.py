@@ -93,18 +93,14 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
     """Once per block: the tables of its tiles."""
     batches = spec.batches - shares_tables(spec)
     strides = (f" + batch{axis} * left_batch{axis}" for axis in range(batches))
-    yield f"left_here = left{''.join(strides)}"
-    if spec.products is Products.PARTS:
-        yield "store_int64(largest, 0, 0)"
-    yield from coordinates(spec, "first_row")
+    start = [f"left_here = left{''.join(strides)}", *coordinates(spec, "first_row")]
+    copied: list[str] = []
     if spec.banded:
-        yield from band_lines(spec)
+        copied = list(band_lines(spec))
     elif spec.left_packed:
-        yield from row_packing_lines(spec)
-        yield "origin = scratch + rows_offset"
-    if spec.products is Products.PARTS:
-        yield "seen = load_int64(largest, 0)"
-        yield f"special = 1 if seen >= {LARGE} or (seen != 0 and seen < {TINY}) else 0"
+        copied = [*row_packing_lines(spec), "origin = scratch + rows_offset"]
+    yield from start
+    yield from _split_lines([*start, *copied]) if spec.products is Products.PARTS else copied
     yield "for tile in range(tiles):"
     body = [
         tile_size(spec),
@@ -120,6 +116,16 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
     else:
         body += _origins(spec)
     yield from indent(1, body)
+
+
+def _split_lines(copied: list[str]) -> Iterator[str]:
+    """Splits rows, as `copied` does; once more whole, where the first time shows `special` ones."""
+    yield "special = 0"
+    yield "for turn in range(2):"
+    yield f"{INDENT}if turn == 0 or special != 0:"
+    is_special = f"seen >= {LARGE} or (seen != 0 and seen < {TINY})"
+    lines = ["store_int64(largest, 0, 0)", *copied, "seen = load_int64(largest, 0)"]
+    yield from indent(2, [*lines, f"special = 1 if {is_special} else 0"])
 
 
 def tile_lines(spec: ContractionSpec) -> Iterator[str]:

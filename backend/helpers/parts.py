@@ -9,8 +9,9 @@ zero.
 
 Products of parts say nothing of infinities, inf · 0 would be among them; they may overflow where
 their sum does not; and instructions on bf16 take numbers below 2^-126 for zero. So a split of rows
-tells the largest magnitude, and rows for which it is too large or too small are multiplied as they
-were, by `exact_parts_RxV`.
+tells the largest magnitude. Rows for which it is too large or too small are copied `whole`: as f32
+where the first two parts of a chunk would be, of the first elements of words and of the second
+ones. They are multiplied by `exact_parts_RxV`.
 """
 
 from __future__ import annotations
@@ -27,8 +28,7 @@ from satura.backend.helpers.vector import F32, INT32, INT64, Code, outlined_help
 PARTS = 3
 LARGE, TINY = (127 + 96) << 23, (127 - 60) << 23  # the bits of 2^96 and 2^-60
 WEIGHTS = 2.0**-20, 2.0**20  # between which the largest magnitude of weights is
-_INFINITE = 0x7F800000  # the bits of inf
-_HIGH, _HALF, _MAGNITUDE, _QUIET_NAN = 0xFFFF0000, 0x8000, 0x7FFFFFFF, 0x7FC00000
+_HIGH, _HALF, _MAGNITUDE = 0xFFFF0000, 0x8000, 0x7FFFFFFF
 _WORD, _ADDRESS, _LINE = 4, 8, 4 * EDGE
 _NAME = re.compile(r"exact_parts_(\d+)x(\d+)|row_of_parts|panel_of_parts_(\d+)")
 
@@ -37,12 +37,12 @@ _NAME = re.compile(r"exact_parts_(\d+)x(\d+)|row_of_parts|panel_of_parts_(\d+)")
 def parts_helper(name: str) -> Helper | None:
     """The helper of that name, or None if it is not about parts.
 
-    `row_of_parts(source, target, elements, chunk, chunks, largest)` writes a position's elements as
-    `chunks` chunks of `chunk` words, and up to 15 words more; `largest` is the address of the bits
-    of the largest magnitude, which it updates. `panel_of_parts_V(source, target, taps, elements,
-    chunk, chunks)` does so with the columns of a panel of V vectors. `exact_parts_RxV(rows, pitch,
-    hops, taps, positions, elements, chunk, chunks, panel, tile)` sums `positions` positions per tap
-    of the f32 panel in the order of the microkernel of f32.
+    `row_of_parts(source, target, elements, chunk, chunks, largest, whole)` writes a position's
+    elements as `chunks` chunks of `chunk` words, and up to 15 words more; `largest` is the address
+    of the bits of the largest magnitude, which it updates. `panel_of_parts_V(source, target, taps,
+    elements, chunk, chunks)` does so with the columns of a panel of V vectors.
+    `exact_parts_RxV(rows, pitch, hops, taps, positions, elements, chunk, chunks, panel, tile)` sums
+    `positions` positions per tap of the f32 panel in the order of the microkernel of f32.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -52,7 +52,7 @@ def parts_helper(name: str) -> Helper | None:
     if match[1]:
         size = partial(_exact_tile, rows=int(match[1]), vectors=int(match[2]))
         return outlined_helper(name, size, 10)
-    return outlined_helper(name, _split_row, 6)
+    return outlined_helper(name, _split_row, 7)
 
 
 def _vector(scalar: ir.Type) -> ir.VectorType:
@@ -64,19 +64,14 @@ def _all(value: int) -> ir.Constant:
 
 
 def _parts(code: Code, bits: ir.Value) -> list[ir.Value]:
-    """The parts of 16 numbers, each in the upper half of a word; inf and NaN have one alone."""
+    """The parts of 16 finite numbers, each in the upper half of a word."""
     builder = code.builder
     floats = _vector(F32)
-    magnitude = builder.and_(bits, _all(_MAGNITUDE))
-    special = builder.icmp_unsigned(">=", magnitude, _all(_INFINITE))
-    is_nan = builder.icmp_unsigned(">", magnitude, _all(_INFINITE))
-    high = builder.select(is_nan, _all(_QUIET_NAN), builder.and_(bits, _all(_HIGH)))
-    parts, whole, before = [high], bits, high
+    parts, rest = [builder.and_(bits, _all(_HIGH))], bits
     for _ in range(PARTS - 1):
-        rest = builder.fsub(builder.bitcast(whole, floats), builder.bitcast(before, floats))
-        whole = builder.select(special, _all(0), builder.bitcast(rest, _vector(INT32)))
-        before = builder.and_(builder.add(whole, _all(_HALF)), _all(_HIGH))
-        parts.append(before)
+        left = builder.fsub(builder.bitcast(rest, floats), builder.bitcast(parts[-1], floats))
+        rest = builder.bitcast(left, _vector(INT32))
+        parts.append(builder.and_(builder.add(rest, _all(_HALF)), _all(_HIGH)))
     return parts
 
 
@@ -89,9 +84,10 @@ def _words(code: Code, first: ir.Value, second: ir.Value) -> list[ir.Value]:
 
 def _split_row(
     code: Code, source: ir.Value, target: ir.Value, elements: ir.Value, chunk: ir.Value,
-    chunks: ir.Value, largest: ir.Value,
+    chunks: ir.Value, largest: ir.Value, whole: ir.Value,
 ) -> None:  # fmt: skip
     builder = code.builder
+    is_whole = builder.icmp_signed("!=", whole, code.integer(0))
 
     def step(index: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
         at, to, left, most = state
@@ -104,8 +100,8 @@ def _split_row(
             magnitude = builder.and_(words, _all(_MAGNITUDE))
             more = builder.icmp_unsigned(">", magnitude, most)
             most = builder.select(more, magnitude, most)
-        for words in _words(code, *both):
-            code.store(to, 0, words)
+        for split, kept in zip(_words(code, *both), [*both, both[1]], strict=True):
+            code.store(to, 0, builder.select(is_whole, kept, split))
             to = code.add(to, code.multiply(chunk, _WORD))
         return [code.add(at, code.multiply(chunk, 2 * _WORD)), to, left, most]
 
@@ -174,20 +170,11 @@ def _exact_tile(
     lanes = ir.Constant(_vector(INT32), [0] * EDGE)
 
     def element(start: ir.Value, k: ir.Value) -> ir.Value:
-        """Element k of a position, in all lanes: the sum of its parts."""
+        """Element k of a position that was copied whole, in all lanes."""
         pair = code.multiply(chunk, 2)
         q, rest = builder.udiv(k, pair), builder.urem(k, pair)
-        j = builder.urem(rest, chunk)
-        is_low = builder.icmp_unsigned("<", rest, chunk)
-        word = code.add(builder.mul(q, code.multiply(chunk, PARTS)), j)
-        total = F32(-0.0)
-        for part in reversed(range(PARTS)):
-            at = code.add(word, code.multiply(chunk, part))
-            bits = code.load(start, at, INT32)
-            low, high = builder.shl(bits, INT32(16)), builder.and_(bits, INT32(_HIGH))
-            value = builder.bitcast(builder.select(is_low, low, high), F32)
-            total = builder.fadd(total, value)
-        first = builder.insert_element(ir.Constant(_vector(F32), ir.Undefined), total, INT32(0))
+        value = code.load(start, code.add(builder.mul(q, code.multiply(chunk, PARTS)), rest), F32)
+        first = builder.insert_element(ir.Constant(_vector(F32), ir.Undefined), value, INT32(0))
         return builder.shuffle_vector(first, first, lanes)
 
     def row(m: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
