@@ -185,7 +185,7 @@ BACKEND_FAULTS = (
     ),
     # backend/helpers
     Fault(
-        "backend/helpers/matrix_tile.py",
+        "backend/matrices.py",
         "(1, 1), (0, 1), (0, 2)",
         "(0, 1), (0, 2)",
         "tests/test_matrices.py",

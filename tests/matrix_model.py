@@ -275,6 +275,11 @@ def main(first: int, count: int) -> None:
             print(f"seed {seed}: {case} differs")
         if not agrees(seed):
             print(f"seed {seed}: {random_floats(seed, DType.F32)[0]} differs")
+    before = RUN["tdpbf16ps"]
+    program, x = random_floats(first, DType.F32)
+    satura.compile(program, threads=1, precision="exact")(x=x)
+    if RUN["tdpbf16ps"] > before:
+        print("what is to be exact is multiplied in parts")
     for instruction in ("tdpbusd", "tdpbf16ps"):
         if RUN[instruction] < 10 * count:
             print(f"{instruction} runs {RUN[instruction]} times")

@@ -24,7 +24,7 @@ ORDER = (  # a line imports from the lines above it; folders of one line do not 
     ("rewrite.user_ops", "rewrite.egraph", "rewrite.prove"),
     ("rewrite.extract", "rewrite.isolation", "rewrite.check", "rewrite.explain", "rewrite.onnx"),
     ("rules",),
-    ("backend.cache_lines", "backend.cores", "backend.sizes"),
+    ("backend.cache_lines", "backend.cores", "backend.matrices", "backend.sizes"),
     ("backend.lower", "backend.target", "backend.constants"),
     ("backend.emit", "backend.helpers"),
     ("backend.jit",),

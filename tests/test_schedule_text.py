@@ -61,6 +61,8 @@ def test_a_schedule_with_placed_and_copied_parts_reads_back(joined: Schedule) ->
     assert any(not dispatch.nodes for dispatch in joined.dispatches)
     assert any(home.buffer != node for node, home in joined.homes.items())
     assert read_back(joined) == joined
+    exact = replace(joined, is_exact=True)
+    assert read_back(exact) == exact != joined
 
 
 def the_dispatch(schedule: Schedule, form: Form) -> Dispatch:

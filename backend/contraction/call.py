@@ -73,7 +73,8 @@ def contraction_code(
     problem = lowered(node, reading, shape_of(schedule, anchor_of(dispatch)))
     if problem is None:
         return None
-    problem = problem.sharing(problem.groups_of_a_vector).as_matrices(any_sizes)
+    problem = problem.sharing(problem.groups_of_a_vector)
+    problem = problem.as_matrices(any_sizes, schedule.is_exact)
     return problem.code(schedule, dispatch, threads, store, name, any_sizes, wanted)
 
 
@@ -159,8 +160,9 @@ class _Problem:
             return self
         return replace(self, batches=(*self.batches, self.rows[0]), rows=self.rows[1:])
 
-    def as_matrices(self, any_sizes: bool) -> _Problem:
-        """The same by instructions that multiply matrices, where the CPU has them and that pays."""
+    def as_matrices(self, any_sizes: bool, is_exact: bool) -> _Problem:
+        """The same by instructions that multiply matrices, where the CPU has them and that pays:
+        those of bf16 only where the sums need not be exact."""
         reading = self.reading
         if reading.products is Products.QUADS:
             words = reading.products.words(self.pieces_of_a_row[1])
@@ -168,7 +170,7 @@ class _Problem:
             rows = self._known_rows(any_sizes)
             return faster if multiplies_as_matrices(rows, self.columns, words) else self
         contiguous = self.left_depth == reading.left.itemsize and not self.shared
-        if contiguous and not self.left_packed and reading.has_parts:
+        if contiguous and not self.left_packed and reading.has_parts and not is_exact:
             parts = replace(reading, products=Products.PARTS, left_packed=True)
             faster = replace(self, reading=parts).by_image()
             rows = faster._known_rows(any_sizes)

@@ -30,8 +30,8 @@ from satura.backend.contraction.positions import advance, coordinates
 from satura.backend.contraction.spec import ContractionSpec, parameters
 from satura.backend.contraction.tile import Products, lanes_of, microkernel_lines
 from satura.backend.emit.text import INDENT, indent
-from satura.backend.helpers.matrix_tile import GROUPS
 from satura.backend.jit.machine_code import KernelSource
+from satura.backend.matrices import GROUPS
 from satura.rewrite.types.tensor_type import DType
 
 _WORD = 8

@@ -29,7 +29,7 @@ from satura.backend.contraction.row_packing import band_lines, row_packing_lines
 from satura.backend.contraction.spec import ContractionSpec
 from satura.backend.contraction.tile import Products, Tile
 from satura.backend.emit.text import INDENT, indent
-from satura.backend.helpers.parts import LARGE, PARTS, TINY
+from satura.backend.matrices import LARGE, PARTS, TINY
 from satura.rewrite.types.tensor_type import DType
 
 _WORD = 8

@@ -18,8 +18,8 @@ from satura.backend.contraction.packing import pack_panels, pack_products
 from satura.backend.contraction.sorted_words import is_sorted_faster, sorted_panels, stack_panels
 from satura.backend.contraction.tile import Products
 from satura.backend.contraction.views import View, view_of
-from satura.backend.helpers.parts import WEIGHTS
 from satura.backend.lower.body import Pointer
+from satura.backend.matrices import WEIGHTS
 from satura.backend.target import host_target
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.program import Node

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from satura.backend.emit.text import INDENT
-from satura.backend.helpers.matrix_tile import EDGE, GROUPS, OF_PARTS, VECTORS
-from satura.backend.helpers.parts import PARTS
+from satura.backend.matrices import EDGE, GROUPS, OF_PARTS, PARTS, VECTORS
 from satura.backend.sizes.size import is_fixed
 from satura.backend.target import Target, host_target
 from satura.rewrite.types.tensor_type import DType

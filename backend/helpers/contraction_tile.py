@@ -22,9 +22,10 @@ from llvmlite import ir
 
 from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.helpers.kinds import Helper
-from satura.backend.helpers.matrix_tile import OF_OCTETS, OF_PARTS, matrix_tile
+from satura.backend.helpers.matrix_tile import matrix_tile
 from satura.backend.helpers.octet_tile import added_pairs, octet_tile
 from satura.backend.helpers.vector import F32, F64, INT32, INT64, Code, outlined_helper
+from satura.backend.matrices import OF_OCTETS, OF_PARTS
 from satura.backend.target import host_target
 
 _KINDS = "tile|doubles|pairs|quads|octets|matrices|parts"

@@ -17,7 +17,6 @@ large enough to matter are added, the least first. See `parts.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 from llvmlite import ir
@@ -25,28 +24,14 @@ from llvmlite import ir
 from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.helpers.kinds import Helper, int64
 from satura.backend.helpers.vector import INT1, INT32, INT64, VOID, Code, native
+from satura.backend.matrices import EDGE, GROUPS, VECTORS, Multiplication
 
 INSTRUCTIONS = "llvm.x86."  # what the names of functions begin with that are one instruction each
-EDGE = 16  # rows of a register, and words of a row
-GROUPS = VECTORS = 2  # of rows, and of columns, that are summed at a time
 _INT8, _INT16 = ir.IntType(8), ir.IntType(16)
 _WORD, _ADDRESS = 4, 8
 _LINE = EDGE * _WORD  # bytes of a row of a register
 _SUMS, _ROWS, _PANEL = 0, 4, 6  # the first register of each: there are four, two and two
 _PALETTE, _WIDTHS, _HEIGHTS = 0, 16, 48  # bytes of a configuration
-
-
-@dataclass(frozen=True)
-class Multiplication:
-    """An instruction, how many parts a chunk has, and which of rows and panel it multiplies."""
-
-    instruction: str
-    parts: int
-    pairs: tuple[tuple[int, int], ...]
-
-
-OF_OCTETS = Multiplication("tdpbusd", 1, ((0, 0),))
-OF_PARTS = Multiplication("tdpbf16ps", 3, ((2, 0), (1, 0), (1, 1), (0, 1), (0, 2), (0, 0)))
 
 
 @lru_cache(maxsize=1)

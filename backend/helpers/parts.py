@@ -22,12 +22,10 @@ from functools import cache, partial
 from llvmlite import ir
 
 from satura.backend.helpers.kinds import Helper
-from satura.backend.helpers.matrix_tile import EDGE, first_words
+from satura.backend.helpers.matrix_tile import first_words
 from satura.backend.helpers.vector import F32, INT32, INT64, Code, outlined_helper
+from satura.backend.matrices import EDGE, PARTS
 
-PARTS = 3
-LARGE, TINY = (127 + 96) << 23, (127 - 60) << 23  # the bits of 2^96 and 2^-60
-WEIGHTS = 2.0**-20, 2.0**20  # between which the largest magnitude of weights is
 _HIGH, _HALF, _MAGNITUDE = 0xFFFF0000, 0x8000, 0x7FFFFFFF
 _WORD, _ADDRESS, _LINE = 4, 8, 4 * EDGE
 _NAME = re.compile(r"exact_parts_(\d+)x(\d+)|row_of_parts|panel_of_parts_(\d+)")

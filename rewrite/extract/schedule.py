@@ -73,7 +73,8 @@ class Schedule:
 
     `constants` are the materialised nodes that are computed from constants at compile time;
     inputs are materialised too and have their own homes, outputs always own their buffer.
-    `seconds` is the predicted cost of one run.
+    `seconds` is the predicted cost of one run. Where it `is_exact`, kernels multiply elements as
+    they are, and in no other way that is as near.
     """
 
     program: Program
@@ -81,6 +82,7 @@ class Schedule:
     constants: tuple[int, ...]
     homes: Mapping[int, Home]
     seconds: float = 0.0
+    is_exact: bool = False
 
     @cached_property
     def materialised(self) -> frozenset[int]:
@@ -103,6 +105,7 @@ class Schedule:
             self.constants,
             {node: home.concrete(sizes) for node, home in self.homes.items()},
             self.seconds,
+            self.is_exact,
         )
 
     def is_fill(self, dispatch: Dispatch) -> bool:

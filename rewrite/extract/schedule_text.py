@@ -4,10 +4,10 @@
     home %5 in %9 from [0, 4]
     dispatch row %7 computes [%3, %6, %7] reads [%0, %2] anchor %6 in %7 from [0, 0] takes 2e-06
         does row f32 near 96.0 far 0.0 constants 0.0 units 3.0 works cheap.f32 12.0 row 3.0 .
-    takes 2e-06
+    takes 2e-06 exact
 
-A line per constant, home and dispatch (here in two), and the predicted seconds of all. Nothing in
-it is run.
+A line per constant, home and dispatch (here in two), and the predicted seconds of all, with a word
+where it is exact. Nothing in it is run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def schedule_text(schedule: Schedule) -> str:
     lines += [f"constant %{node}" for node in schedule.constants]
     lines += [f"home %{node} {_home_text(home)}" for node, home in schedule.homes.items()]
     lines += map(_dispatch_text, schedule.dispatches)
-    return "\n".join([*lines, f"takes {schedule.seconds!r}"])
+    exact = " exact" if schedule.is_exact else ""
+    return "\n".join([*lines, f"takes {schedule.seconds!r}{exact}"])
 
 
 def parse_schedule(text: str, constants: Mapping[str, Constant]) -> Schedule:
@@ -54,11 +55,12 @@ def parse_schedule(text: str, constants: Mapping[str, Constant]) -> Schedule:
             dispatches.append(_dispatch(line))
         line.expect_end()
     seconds = lines[-1].after("takes", lines[-1].number)
+    is_exact = lines[-1].accepts("exact")
     lines[-1].expect_end()
     parsed = parse(program, constants)
     if str(parsed) != program:  # equal nodes have become one: the numbers mean other nodes
         raise ProgramError("this is not how the program is written")
-    schedule = Schedule(parsed, tuple(dispatches), tuple(fixed), homes, seconds)
+    schedule = Schedule(parsed, tuple(dispatches), tuple(fixed), homes, seconds, is_exact)
     verify(schedule)
     return schedule
 

@@ -221,10 +221,10 @@ def compile(
     """Rewrite `model` and compile it to kernels that run on `threads` threads (None: all cores;
     more than there are cores are not used).
 
-    `precision` "fp32" may reorder sums; "exact" leaves out every rule that does not hold bit for
-    bit. Of either, kernels add in an order that suits the layout. `verify` runs seeded inputs, of
-    the sizes that `dims` say, through every stage and raises VerificationError where a stage
-    differs from the interpreter.
+    `precision` "fp32" may reorder sums, and multiply f32 in parts where the CPU has AMX; "exact"
+    does not, and leaves out every rule that does not hold bit for bit. Of either, kernels add in an
+    order that suits the layout. `verify` runs seeded inputs, of the sizes that `dims` say, through
+    every stage and raises VerificationError where a stage differs from the interpreter.
 
     `dims` are typical sizes of symbols or ranges of them, such as {"batch": 1, "seq": (1, 512)},
     for which the program should be fast; other sizes give equally correct results. `cost` is a cost

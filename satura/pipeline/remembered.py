@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from satura.backend.jit.cache import default_cache, logger
@@ -23,7 +24,7 @@ from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.report_text import parse_report, report_text
 from satura.pipeline.rewritten import Rewritten, cut_short, warn_if_cut_short, warn_if_struck
-from satura.pipeline.rule_sets import Rules, rule_set, rules_identity
+from satura.pipeline.rule_sets import Rules, is_exact, rule_set, rules_identity
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.cost import CostModel, given_or_default
@@ -69,9 +70,10 @@ def rewrite_once(
         costs = None if cost is None else cost(program)
         key = None if identity is None else result_key(program, identity, limits, costs)
     with lock_of(key), taking_turn():
-        return _recalled_or_searched(
+        made = _recalled_or_searched(
             key, program, rules, limits, phases, strict, costs, refusals, usual
         )
+    return replace(made, schedule=replace(made.schedule, is_exact=is_exact(rules)))
 
 
 def _recalled_or_searched(
