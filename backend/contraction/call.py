@@ -169,13 +169,12 @@ class _Problem:
             faster = replace(self, reading=replace(reading, products=Products.MATRICES))
             rows = self._known_rows(any_sizes)
             return faster if multiplies_as_matrices(rows, self.columns, words) else self
-        contiguous = self.left_depth == reading.left.itemsize and not self.shared
-        if contiguous and not self.left_packed and reading.has_parts and not is_exact:
-            parts = replace(reading, products=Products.PARTS, left_packed=True)
-            faster = replace(self, reading=parts).by_image()
-            rows = faster._known_rows(any_sizes)
-            return faster if multiplies_in_parts(rows, self.columns, self.depth) else self
-        return self
+        if reading.products is not Products.F32 or is_exact or self.left_packed or self.shared:
+            return self
+        parts = replace(reading, products=Products.PARTS, left_packed=True)
+        faster = replace(self, reading=parts).by_image()
+        is_faster = multiplies_in_parts(faster._known_rows(any_sizes), self.columns, self.depth)
+        return faster if is_faster and reading.has_parts else self
 
     def _known_rows(self, any_sizes: bool) -> int | None:
         """How many rows there are, if that may be asked."""

@@ -62,11 +62,12 @@ class Reading:
     @property
     def has_parts(self) -> bool:
         """Whether products of f32 with weights may be those of their parts, see `parts.py`."""
-        weights, plain = self.weights, self.products is Products.F32 and self.fill == 0
-        if not plain or self.left_dtype is not DType.F32 or not isinstance(weights, Constant):
+        weights = self.weights
+        if self.fill != 0 or self.left_dtype is not DType.F32 or not isinstance(weights, Constant):
             return False
+        largest = max(-weights.array.min(initial=0), weights.array.max(initial=0))
         least, most = WEIGHTS
-        return bool(least <= np.abs(weights.array).max(initial=0) <= most)
+        return bool(least <= largest <= most)
 
     @property
     def key(self) -> str:
