@@ -33,7 +33,7 @@ import numpy as np
 import satura
 compiled = satura.compile(sys.argv[1], threads=1)
 result = compiled(np.load(sys.argv[2]))
-assert compiled.is_remembered
+assert compiled.is_remembered and list(compiled.phases) == ['recall']
 assert not [name for name in {HEAVY} if name in sys.modules]
 np.save(sys.argv[3], result)
 print(compiled.program, compiled.statistics, compiled.executables, compiled.report, sep="\\n")

@@ -6,6 +6,7 @@ An interrupt does not cut these imports in two: half of NumPy's would break all 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from time import perf_counter
 from typing import TYPE_CHECKING, overload
 
 from satura.rewrite.errors import CallError, brief, file_errors
@@ -288,11 +289,12 @@ def compile(
             chosen, count, progress, executables, verify,
         ).kernels(open_inputs(model if key is None else key.model, names))  # fmt: skip
 
-    key = None
+    key, started = None, perf_counter()
     if not verify:
         key = key_of(model, chosen, limits, cost, dims, count, executables, names)
     found = None if key is None else recalled(key, limits, make)
     if found is not None:
+        found.phases["recall"] = perf_counter() - started
         return Compiled(found)
     kernels = make(progress)
     if key is not None:

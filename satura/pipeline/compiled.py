@@ -93,8 +93,11 @@ class Compiled(Runnable):
 
     @property
     def phases(self) -> dict[str, float]:
-        """The seconds that each stage took."""
-        return self.rewritten.phases
+        """The seconds that each stage took, in the order in which they ran: of a model whose file
+        was compiled before those of `recall` alone."""
+        return (
+            dict(self._part.phases) if isinstance(self._part, ReadyPart) else self.rewritten.phases
+        )
 
     @property
     def source(self) -> Program:

@@ -45,10 +45,16 @@ class Key(NamedTuple):
 
 
 class ReadyPart(Part):
-    """A part that was compiled before. `whole` is it once more, compiled when it is asked for."""
+    """A part that was compiled before. `whole` is it once more, compiled when it is asked for.
+
+    `phases` are the seconds that it took to recall it.
+    """
+
+    phases: dict[str, float]
 
     def __init__(self, programs: list[ReadyProgram], make: Callable[[], CompiledSchedule]) -> None:
         super().__init__(programs[0].threads, programs)
+        self.phases = {}
         self._make = make
         self._whole: CompiledSchedule | None = None
 
