@@ -275,6 +275,16 @@ def main(first: int, count: int) -> None:
             print(f"seed {seed}: {case} differs")
         if not agrees(seed):
             print(f"seed {seed}: {random_floats(seed, DType.F32)[0]} differs")
+    numbers, w = (np.random.default_rng(each).standard_normal((64, 64)) for each in (0, 1))
+    finite, other = numbers.astype(np.float32), numbers.astype(np.float32)
+    other[63, 0], other[10] = np.inf, other[10] * np.float32(1e-36)
+    build = Builder()
+    y = build.matmul(build.input("x", DType.F32, w.shape), build.constant(w, DType.F32))
+    program, rows = build.program({"y": y}), np.delete(np.arange(64), [10, 63])
+    one, two = (satura.compile(program, threads=threads) for threads in (1, 2))
+    found = [np.array(run(x=each)) for run in (one, two) for each in (finite, other)]
+    if any(not np.array_equal(each[rows], found[0][rows]) for each in found):
+        print("rows depend on other rows, or on threads")
     before = RUN["tdpbf16ps"]
     program, x = random_floats(first, DType.F32)
     satura.compile(program, threads=1, precision="exact")(x=x)

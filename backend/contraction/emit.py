@@ -190,10 +190,8 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
     if spec.products is Products.PARTS:
         exact = f"exact_parts_{spec.tile.rows[0]}x{spec.tile.vectors}"
         given = "table, pitch, hops, tile_taps, tile_depth // depth, elements, chunk, chunks"
-        lines = [
-            "if special != 0:", f"{INDENT}{exact}({given}, source, accumulators)",
-            "else:", *indent(1, lines),
-        ]  # fmt: skip
+        given += ", source, accumulators, scratch + rows_offset, flags"
+        lines += ["if load_int64(flags, 0) != 0:", f"{INDENT}{exact}({given})"]
     yield from lines
 
 

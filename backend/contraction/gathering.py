@@ -29,7 +29,7 @@ from satura.backend.contraction.row_packing import band_lines, row_packing_lines
 from satura.backend.contraction.spec import ContractionSpec
 from satura.backend.contraction.tile import Products, Tile
 from satura.backend.emit.text import INDENT, indent
-from satura.backend.matrices import LARGE, PARTS, TINY
+from satura.backend.matrices import PARTS
 from satura.rewrite.types.tensor_type import DType
 
 _WORD = 8
@@ -50,9 +50,8 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "tables = scratch + table_offset"
     yield "all_hops = scratch + hops_offset"
     if spec.products is Products.PARTS:
-        yield "largest = scratch + largest_offset"
+        yield "flags = scratch + flags_offset"
         yield f"chunks = depth // (chunk * {PARTS})"
-        yield "special = 0"
     if not gathers(spec):
         yield "store_int64(all_hops, 0, 0)"
     if any(spec.windowed):
@@ -93,14 +92,16 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
     """Once per block: the tables of its tiles."""
     batches = spec.batches - shares_tables(spec)
     strides = (f" + batch{axis} * left_batch{axis}" for axis in range(batches))
-    start = [f"left_here = left{''.join(strides)}", *coordinates(spec, "first_row")]
-    copied: list[str] = []
+    yield f"left_here = left{''.join(strides)}"
+    yield from coordinates(spec, "first_row")
+    if spec.products is Products.PARTS:
+        yield "for i in range(positions + 1):"
+        yield f"{INDENT}store_int64(flags, i, 0)"
     if spec.banded:
-        copied = list(band_lines(spec))
+        yield from band_lines(spec)
     elif spec.left_packed:
-        copied = [*row_packing_lines(spec), "origin = scratch + rows_offset"]
-    yield from start
-    yield from _split_lines([*start, *copied]) if spec.products is Products.PARTS else copied
+        yield from row_packing_lines(spec)
+        yield "origin = scratch + rows_offset"
     yield "for tile in range(tiles):"
     body = [
         tile_size(spec),
@@ -116,16 +117,6 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
     else:
         body += _origins(spec)
     yield from indent(1, body)
-
-
-def _split_lines(copied: list[str]) -> Iterator[str]:
-    """Splits rows, as `copied` does; once more whole, where the first time shows `special` ones."""
-    yield "special = 0"
-    yield "for turn in range(2):"
-    yield f"{INDENT}if turn == 0 or special != 0:"
-    is_special = f"seen >= {LARGE} or (seen != 0 and seen < {TINY})"
-    lines = ["store_int64(largest, 0, 0)", *copied, "seen = load_int64(largest, 0)"]
-    yield from indent(2, [*lines, f"special = 1 if {is_special} else 0"])
 
 
 def tile_lines(spec: ContractionSpec) -> Iterator[str]:

@@ -99,7 +99,8 @@ def _fill_lines(spec: ContractionSpec, positions: str) -> list[str]:
 def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[str]:
     """A loop that vectorises where the depth is contiguous, and one for other strides."""
     if spec.products is Products.PARTS:
-        return [f"row_of_parts({source}, copy, elements, chunk, chunks, largest, special)"]
+        flagged = "scratch + rows_offset, flags"
+        return [f"row_of_parts({source}, copy, elements, chunk, chunks, {flagged})"]
     read, put = f"read_{spec.dtype.value}", f"put_{spec.word.value}"
     return [
         f"if left_depth_stride == {spec.dtype.itemsize}:",

@@ -249,7 +249,7 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
     if spec.products.are_matrices:
         names += ["chunk"]
     if spec.products is Products.PARTS:
-        names += ["elements", "largest_offset"]
+        names += ["elements", "positions", "flags_offset"]
     return tuple(names)
 
 
@@ -301,11 +301,13 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "tap_depth": call.depth, "right_depth": call.taps * call.depth,
         "left_zero": call.left_zero, "right_zero": call.right_zero,
         "panel_lines": call.panel_lines, "table_lines": call.table_lines, "chunk": chunk,
-        "elements": call.depth, "largest_offset": layout.take(_WORD),
+        "elements": call.depth,
     }  # fmt: skip
     if spec.left_packed:
         positions = _band(call.rows, most_rows) if spec.banded else most_rows
         values["rows_offset"] = layout.take(positions * seen * word + _BEYOND)
+        values["positions"] = positions
+        values["flags_offset"] = layout.take((positions + 1) * _WORD)
     if spec.right_packed:
         values["panel_offset"] = layout.take((taps * depth + spec.heads) * spec.line)
     for axis, extent in enumerate(call.batches):

@@ -186,7 +186,7 @@ def step_cycles(tile: Tile, height: int, target: Target | None = None) -> float:
     two vectors of products each, but no fewer than a sum waits for the one before."""
     rows = min(rows for rows in tile.rows if rows >= height)
     if tile.products.are_matrices:  # a row of a register each, or the panel's words
-        products = len(OF_PARTS.pairs) / PARTS if tile.products is Products.PARTS else 1
+        products = OF_PARTS.products / PARTS if tile.products is Products.PARTS else 1
         return products * max(rows, EDGE / 2) * tile.vectors / EDGE
     many = (target or host_target()).registers == 32
     slower = _SLOWER_OF_32 if many else _SLOWER_OF_16

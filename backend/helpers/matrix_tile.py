@@ -11,13 +11,14 @@ chunk.
 
 A word holds four octets, whose sums wrap as those of i32; or two bf16. An f32 is the sum of three
 bf16, and so each chunk has three parts, one behind the other; of their nine products those that are
-large enough to matter are added, the least first. See `parts.py`.
+large enough to matter are added, the least first: of all chunks, before those of the high parts
+are. See `parts.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from llvmlite import ir
 
@@ -27,6 +28,7 @@ from satura.backend.helpers.vector import INT1, INT32, INT64, VOID, Code, native
 from satura.backend.matrices import EDGE, GROUPS, VECTORS, Multiplication
 
 INSTRUCTIONS = "llvm.x86."  # what the names of functions begin with that are one instruction each
+Pairs = tuple[tuple[int, int], ...]
 _INT8, _INT16 = ir.IntType(8), ir.IntType(16)
 _WORD, _ADDRESS = 4, 8
 _LINE = EDGE * _WORD  # bytes of a row of a register
@@ -119,12 +121,13 @@ def matrix_tile(
     code.either(builder.icmp_signed("!=", resume, code.integer(0)), resumed, begun)
 
     def multiplied(
-        at: list[tuple[ir.Value, ir.Value]], part: ir.Value, weights: ir.Value, soon: ir.Value
-    ) -> None:
+        pairs: Pairs, at: list[tuple[ir.Value, ir.Value]], part: ir.Value, weights: ir.Value,
+        soon: ir.Value,
+    ) -> None:  # fmt: skip
         """Adds the products of a chunk, whose row groups are `at` an address with a stride, and
         whose parts are so many bytes apart there."""
         of_rows = of_panel = -1  # what the registers hold
-        for first, second in done.pairs:
+        for first, second in pairs:
             if second != of_panel:
                 start = code.add(weights, code.multiply(panel_part, second))
                 for n in range(VECTORS):
@@ -137,9 +140,10 @@ def matrix_tile(
                     operands = [_INT8(each) for each in registers]
                     code.call(f"{INSTRUCTIONS}{done.instruction}", VOID, operands)
             of_rows, of_panel = first, second
-        code.loop(words, [soon], lambda _, state: [_fetched(code, *state)])
+        if pairs is done.passes[0]:
+            code.loop(words, [soon], lambda _, state: [_fetched(code, *state)])
 
-    def tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+    def tap(pairs: Pairs, t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
         addresses, weights, soon = state
         hop = code.add(code.load(hops, t, INT64), offset)
         first = [code.load(addresses, g * size, INT64) for g in range(GROUPS)]
@@ -165,7 +169,7 @@ def matrix_tile(
         def in_place(k: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             own, *others = at(k)
             starts = [code.add(address, code.add(hop, own)) for address in first]
-            multiplied(list(zip(starts, strides, strict=True)), row_part, *others)
+            multiplied(pairs, list(zip(starts, strides, strict=True)), row_part, *others)
             return []
 
         def as_copies(k: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
@@ -173,12 +177,12 @@ def matrix_tile(
             place = code.add(hop, own)
             for m in range(rows):
                 address = code.add(code.load(addresses, m, INT64), place)
-                for part in range(done.parts):
+                for part in sorted({first for first, _ in pairs}):
                     here = code.add(address, code.multiply(row_part, part))
                     code.store(copied, part * rows + m, first_words(code, here, chunk))
             starts = [code.add(copied, code.integer(g * size * _LINE)) for g in range(GROUPS)]
             of_part = code.integer(rows * _LINE)
-            multiplied([(start, edge) for start in starts], of_part, *others)
+            multiplied(pairs, [(start, edge) for start in starts], of_part, *others)
             return []
 
         code.either(
@@ -186,7 +190,8 @@ def matrix_tile(
         )
         return [code.add(addresses, pitch), *following]
 
-    code.loop(taps, [table, panel, ahead], tap)
+    for pairs in done.passes:
+        code.loop(taps, [table, panel, ahead], partial(tap, pairs))
     sums("store", tile, group_bytes, line)
 
 

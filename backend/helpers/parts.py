@@ -8,15 +8,16 @@ chunk has its high parts first, then the middle and the low ones. What is beyond
 zero.
 
 Products of parts say nothing of infinities, inf · 0 would be among them; they may overflow where
-their sum does not; and instructions on bf16 take numbers below 2^-126 for zero. So a split of rows
-tells the largest magnitude. Rows for which it is too large or too small are copied `whole`: as f32
-where the first two parts of a chunk would be, of the first elements of words and of the second
-ones. They are multiplied by `exact_parts_RxV`.
+their sum does not; and instructions on bf16 take numbers below 2^-126 for zero. So a position whose
+largest magnitude is too large or too small is flagged and copied whole: as f32 where the first two
+parts of a chunk would be, of the first elements of words and of the second ones. Rows that see one
+are multiplied once more, by `exact_parts_RxV`: no row depends on others.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache, partial
 
 from llvmlite import ir
@@ -24,10 +25,11 @@ from llvmlite import ir
 from satura.backend.helpers.kinds import Helper
 from satura.backend.helpers.matrix_tile import first_words
 from satura.backend.helpers.vector import F32, INT32, INT64, Code, outlined_helper
-from satura.backend.matrices import EDGE, PARTS
+from satura.backend.matrices import EDGE, LARGE, PARTS, TINY
 
 _HIGH, _HALF, _MAGNITUDE = 0xFFFF0000, 0x8000, 0x7FFFFFFF
 _WORD, _ADDRESS, _LINE = 4, 8, 4 * EDGE
+_Body = Callable[[ir.Value, ir.Value, list[ir.Value]], list[ir.Value]]
 _NAME = re.compile(r"exact_parts_(\d+)x(\d+)|row_of_parts|panel_of_parts_(\d+)")
 
 
@@ -35,12 +37,14 @@ _NAME = re.compile(r"exact_parts_(\d+)x(\d+)|row_of_parts|panel_of_parts_(\d+)")
 def parts_helper(name: str) -> Helper | None:
     """The helper of that name, or None if it is not about parts.
 
-    `row_of_parts(source, target, elements, chunk, chunks, largest, whole)` writes a position's
-    elements as `chunks` chunks of `chunk` words, and up to 15 words more; `largest` is the address
-    of the bits of the largest magnitude, which it updates. `panel_of_parts_V(source, target, taps,
-    elements, chunk, chunks)` does so with the columns of a panel of V vectors.
-    `exact_parts_RxV(rows, pitch, hops, taps, positions, elements, chunk, chunks, panel, tile)` sums
-    `positions` positions per tap of the f32 panel in the order of the microkernel of f32.
+    `row_of_parts(source, target, elements, chunk, chunks, base, flags)` writes a position's
+    elements as `chunks` chunks of `chunk` words, and up to 15 words more. Of `flags`, one per
+    position from `base` on behind one for all, it sets those that matter.
+    `panel_of_parts_V(source, target, taps, elements, chunk, chunks)` splits the columns of a panel
+    of V vectors.
+    `exact_parts_RxV(rows, pitch, hops, taps, positions, elements, chunk, chunks, panel, tile, base,
+    flags)` sums flagged rows over `positions` positions per tap and the f32 panel, in the order of
+    the microkernel of f32.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -49,7 +53,7 @@ def parts_helper(name: str) -> Helper | None:
         return outlined_helper(name, partial(_split_panel, vectors=int(match[3])), 6)
     if match[1]:
         size = partial(_exact_tile, rows=int(match[1]), vectors=int(match[2]))
-        return outlined_helper(name, size, 10)
+        return outlined_helper(name, size, 12)
     return outlined_helper(name, _split_row, 7)
 
 
@@ -82,33 +86,55 @@ def _words(code: Code, first: ir.Value, second: ir.Value) -> list[ir.Value]:
 
 def _split_row(
     code: Code, source: ir.Value, target: ir.Value, elements: ir.Value, chunk: ir.Value,
-    chunks: ir.Value, largest: ir.Value, whole: ir.Value,
+    chunks: ir.Value, base: ir.Value, flags: ir.Value,
 ) -> None:  # fmt: skip
     builder = code.builder
-    is_whole = builder.icmp_signed("!=", whole, code.integer(0))
+    half = code.multiply(chunk, _WORD)
 
-    def step(index: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-        at, to, left, most = state
+    def read(at: ir.Value, left: ir.Value) -> tuple[list[ir.Value], list[ir.Value]]:
+        """The elements of a chunk as two vectors; where the next one begins, and what is left."""
         both = []
-        for place in (at, code.add(at, code.multiply(chunk, _WORD))):
+        for _ in range(2):
             count = _least(code, left, chunk)
-            both.append(first_words(code, place, count))
-            left = builder.sub(left, count)
+            both.append(first_words(code, at, count))
+            at, left = code.add(at, half), builder.sub(left, count)
+        return both, [at, left]
+
+    def measure(_: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+        *place, most = state
+        both, after = read(*place)
         for words in both:
             magnitude = builder.and_(words, _all(_MAGNITUDE))
             more = builder.icmp_unsigned(">", magnitude, most)
             most = builder.select(more, magnitude, most)
+        return [*after, most]
+
+    *_, most = code.loop(chunks, [source, elements, _all(0)], measure)
+    largest = code.call(f"llvm.vector.reduce.umax.v{EDGE}i32", INT32, [most])
+    # 0 is not small: less 1 it is the largest number there is.
+    is_tiny = builder.icmp_unsigned("<", builder.sub(largest, INT32(1)), INT32(TINY - 1))
+    is_whole = builder.or_(is_tiny, builder.icmp_unsigned(">=", largest, INT32(LARGE)))
+    flag = builder.zext(is_whole, INT64)
+    code.store(flags, code.add(_number(code, target, base, chunk, chunks), code.integer(1)), flag)
+    code.store(flags, 0, builder.or_(code.load(flags, 0, INT64), flag))
+
+    def write(_: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+        *place, to = state
+        both, after = read(*place)
         for split, kept in zip(_words(code, *both), [*both, both[1]], strict=True):
             code.store(to, 0, builder.select(is_whole, kept, split))
-            to = code.add(to, code.multiply(chunk, _WORD))
-        return [code.add(at, code.multiply(chunk, 2 * _WORD)), to, left, most]
+            to = code.add(to, half)
+        return [*after, to]
 
-    *_, most = code.loop(chunks, [source, target, elements, _all(0)], step)
-    of_all = code.call(f"llvm.vector.reduce.umax.v{EDGE}i32", INT32, [most])
-    before = code.load(largest, 0, INT64)
-    here = builder.zext(of_all, INT64)
-    more = builder.icmp_signed(">", here, before)
-    code.store(largest, 0, builder.select(more, here, before))
+    code.loop(chunks, [source, elements, target], write)
+
+
+def _number(
+    code: Code, address: ir.Value, base: ir.Value, chunk: ir.Value, chunks: ir.Value
+) -> ir.Value:
+    """Which of the positions from `base` on is at an address."""
+    size = code.builder.mul(chunks, code.multiply(chunk, PARTS * _WORD))
+    return code.builder.udiv(code.builder.sub(address, base), size)
 
 
 def _least(code: Code, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -160,46 +186,74 @@ def _split_panel(
 def _exact_tile(
     code: Code, table: ir.Value, pitch: ir.Value, hops: ir.Value, taps: ir.Value,
     positions: ir.Value, elements: ir.Value, chunk: ir.Value, chunks: ir.Value, panel: ir.Value,
-    tile: ir.Value, *, rows: int, vectors: int,
+    tile: ir.Value, base: ir.Value, flags: ir.Value, *, rows: int, vectors: int,
 ) -> None:  # fmt: skip
     builder = code.builder
     line = code.integer(vectors * _LINE)
     position = builder.mul(chunks, code.multiply(chunk, PARTS * _WORD))
     lanes = ir.Constant(_vector(INT32), [0] * EDGE)
+    one = code.integer(1)
 
-    def element(start: ir.Value, k: ir.Value) -> ir.Value:
-        """Element k of a position that was copied whole, in all lanes."""
-        pair = code.multiply(chunk, 2)
-        q, rest = builder.udiv(k, pair), builder.urem(k, pair)
-        value = code.load(start, code.add(builder.mul(q, code.multiply(chunk, PARTS)), rest), F32)
-        first = builder.insert_element(ir.Constant(_vector(F32), ir.Undefined), value, INT32(0))
-        return builder.shuffle_vector(first, first, lanes)
-
-    def row(m: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-        (to,) = state
+    def over_positions(m: ir.Value, start: list[ir.Value], body: _Body) -> list[ir.Value]:
+        """`state = body(address, flag, state)` for all that row m sees."""
 
         def tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
             addresses, *state = state
             here = code.add(code.load(addresses, m, INT64), code.load(hops, t, INT64))
 
-            def of_position(p: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-                start = code.add(here, builder.mul(p, position))
+            def step(p: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+                at = code.add(here, builder.mul(p, position))
+                number = code.add(_number(code, at, base, chunk, chunks), one)
+                return body(at, code.load(flags, number, INT64), state)
 
-                def step(k: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-                    weights, *sums = state
-                    value = element(start, k)
-                    columns = [code.load(weights, n, _vector(F32)) for n in range(vectors)]
-                    pairs = zip(columns, sums, strict=True)
-                    return [code.add(weights, line), *(code.fma(value, *pair) for pair in pairs)]
+            return [code.add(addresses, pitch), *code.loop(positions, state, step)]
 
-                return code.loop(elements, state, step)
+        return code.loop(taps, [table, *start], tap)[1:]
 
-            return [code.add(addresses, pitch), *code.loop(positions, state, of_position)]
+    def element(start: ir.Value, k: ir.Value, flag: ir.Value) -> ir.Value:
+        """Element k of a position, in all lanes: as it is, or the sum of its parts."""
+        pair = code.multiply(chunk, 2)
+        q, rest = builder.udiv(k, pair), builder.urem(k, pair)
+        first = builder.mul(q, code.multiply(chunk, PARTS))
+        whole = code.load(start, code.add(first, rest), F32)
+        is_low = builder.icmp_unsigned("<", rest, chunk)
+        total = F32(-0.0)
+        for part in reversed(range(PARTS)):
+            word = code.add(code.add(first, code.multiply(chunk, part)), builder.urem(rest, chunk))
+            bits = code.load(start, word, INT32)
+            low, high = builder.shl(bits, INT32(16)), builder.and_(bits, INT32(_HIGH))
+            value = builder.bitcast(builder.select(is_low, low, high), F32)
+            total = builder.fadd(total, value)
+        value = builder.select(builder.icmp_signed("!=", flag, code.integer(0)), whole, total)
+        undefined = ir.Constant(_vector(F32), ir.Undefined)
+        return builder.shuffle_vector(
+            builder.insert_element(undefined, value, INT32(0)), undefined, lanes
+        )
 
-        zeros = [ir.Constant(_vector(F32), [0.0] * EDGE)] * vectors
-        _, _, *sums = code.loop(taps, [table, panel, *zeros], tap)
-        for n, total in enumerate(sums):
-            code.store(to, n, total)
+    def summed(at: ir.Value, flag: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+        def step(k: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+            weights, *sums = state
+            value = element(at, k, flag)
+            columns = [code.load(weights, n, _vector(F32)) for n in range(vectors)]
+            pairs = zip(columns, sums, strict=True)
+            return [code.add(weights, line), *(code.fma(value, *pair) for pair in pairs)]
+
+        return code.loop(elements, state, step)
+
+    def row(m: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+        (to,) = state
+        (is_flagged,) = over_positions(
+            m, [code.integer(0)], lambda _, flag, state: [builder.or_(flag, *state)]
+        )
+
+        def exact() -> list[ir.Value]:
+            zeros = [ir.Constant(_vector(F32), [0.0] * EDGE)] * vectors
+            _, *sums = over_positions(m, [panel, *zeros], summed)
+            for n, total in enumerate(sums):
+                code.store(to, n, total)
+            return []
+
+        code.either(builder.icmp_signed("!=", is_flagged, code.integer(0)), exact, list)
         return [code.add(to, line)]
 
     code.loop(code.integer(rows), [tile], row)
