@@ -181,7 +181,7 @@ def test_octets_are_multiplied_in_registers_and_never_saturate(cpu: str) -> None
 
 
 MATRICES = {"octets": ("tdpbusd", [(1, 4)]), "split": ("tdpbf16ps", [(5, 12), (1, 4)])}
-"""The instruction, and for each pass how many there are per register of sums, and how many loads."""
+"""The instruction, and for each pass how many there are per register of sums, and the loads."""
 
 
 @pytest.mark.parametrize("program", MATRICES)
