@@ -28,7 +28,7 @@ from satura.backend.helpers.vector import F32, INT32, INT64, Code, outlined_help
 from satura.backend.matrices import EDGE, LARGE, PARTS, TINY
 
 _HIGH, _HALF, _MAGNITUDE = 0xFFFF0000, 0x8000, 0x7FFFFFFF
-_WORD, _ADDRESS, _LINE = 4, 8, 4 * EDGE
+_WORD, _LINE = 4, 4 * EDGE
 _Body = Callable[[ir.Value, ir.Value, list[ir.Value]], list[ir.Value]]
 _NAME = re.compile(r"exact_parts_(\d+)x(\d+)|row_of_parts|panel_of_parts_(\d+)")
 

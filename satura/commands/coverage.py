@@ -114,7 +114,7 @@ CASES_ON_HOST = {
     ),
     "nobody has written a lowering, for Einsum one of a repeated label, for MaxUnpool one with an"
     " output shape, for RoiAlign one of maxima": (
-        "BitCast", "DeformConv", "Det", "Einsum", "MaxUnpool", "MelWeightMatrix", "RoiAlign",
+        "BitCast", "Det", "Einsum", "MaxUnpool", "MelWeightMatrix", "RoiAlign",
     ),
 }  # fmt: skip
 """Why the onnx package's own backend tests run ops on the host; a test holds it against them."""

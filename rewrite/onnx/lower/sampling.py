@@ -22,7 +22,7 @@ _CUBIC = -0.75
 
 
 @dataclass(frozen=True)
-class _Axis:
+class ImageAxis:
     """One spatial axis of the image and how positions beyond it are read."""
 
     build: Tensors
@@ -64,16 +64,22 @@ class _Axis:
             place = self.clamped(place)
         if mode == "nearest":
             return [(place, None)]
+        if mode == "linear":
+            return self.around(place)
         below = place.unary("floor")
         ratio = place - below
         rest = 1 - ratio
-        if mode == "linear":
-            return [(below, rest), (below + 1, ratio)]
         weights = [
             (-1, keys_far(ratio + 1, _CUBIC)), (0, keys_near(ratio, _CUBIC)),
             (1, keys_near(rest, _CUBIC)), (2, keys_far(rest + 1, _CUBIC)),
         ]  # fmt: skip
         return [(below + offset if offset else below, weight) for offset, weight in weights]
+
+    def around(self, place: Value) -> list[tuple[Value, Value | None]]:
+        """The two elements around `place`, and their weights."""
+        below = place.unary("floor")
+        ratio = place - below
+        return [(below, 1 - ratio), (below + 1, ratio)]
 
 
 @lowering("GridSample")
@@ -91,7 +97,7 @@ def grid_sample(node: Context) -> int:
     if build.rank(grid) != rank + 2 or not fits(build.shape(grid), fitting):
         raise node.wrong(f"a grid {build.type(grid)} does not fit {build.type(x)}")
     grid = build.exactly(grid, fitting)
-    axes = [_Axis(build, n, border, bool(node.integer("align_corners"))) for n in spatial]
+    axes = [ImageAxis(build, n, border, bool(node.integer("align_corners"))) for n in spatial]
     places = [
         Value(build, build.drop(build.one_axis_slice(grid, rank + 1, rank - 1 - at, 1), [rank + 1]))
         for at in range(rank)
@@ -99,15 +105,15 @@ def grid_sample(node: Context) -> int:
     taps = [axis.taps(mode, place) for axis, place in zip(axes, places, strict=True)]
     last = build.transpose(x, (0, *range(2, rank + 2), 1))
     rows = build.reshape(last, (product_of((batch, *spatial)), channels))
-    terms = [_term(build, rows, axes, corner) for corner in product(*taps)]
+    terms = [corner_term(build, rows, axes, corner) for corner in product(*taps)]
     total = terms[0]
     for term in terms[1:]:
         total = build.binary("add", total, term)
     return build.transpose(total, (0, rank + 1, *range(1, rank + 1)))
 
 
-def _term(
-    build: Tensors, rows: int, axes: list[_Axis], corner: tuple[tuple[Value, Value | None], ...]
+def corner_term(
+    build: Tensors, rows: int, axes: list[ImageAxis], corner: tuple[tuple[Value, Value | None], ...]
 ) -> int:
     """Elements at one corner around each position, times their weights; 0 in a border of zeros."""
     shape = build.shape(corner[0][0].index)

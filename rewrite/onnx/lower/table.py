@@ -4,6 +4,7 @@ from satura.rewrite.onnx.lower import (  # noqa: F401  # imported for what they 
     activations,
     affine_grid,
     contraction,
+    deformable,
     einsum,
     elementwise,
     indexing,
