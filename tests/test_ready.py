@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,11 +13,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from typer.testing import CliRunner
 
 import satura
 from satura.backend.jit.cache import Cache, default_cache
 from satura.backend.plan import plans
 from satura.backend.plan.size_class import size_class
+from satura.commands.cli import app
 from satura.pipeline import ready
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.ready import ReadyPart
@@ -74,6 +77,16 @@ def test_another_process_loads_no_compiler_and_knows_all_that_the_first_did(
     assert np.array_equal(np.load(tmp_path / "y.npy"), expected)
     told = [compiled.program, compiled.statistics, compiled.executables, compiled.report]
     assert said == "".join(f"{each}\n" for each in told)
+
+
+def test_statistics_of_a_model_that_was_compiled_before_have_all_phases(tmp_path: Path) -> None:
+    path = write(tmp_path / "model.onnx")
+    phases = []
+    for _ in range(2):
+        result = CliRunner().invoke(app, ["stats", str(path), "--json"])
+        assert result.exit_code == 0, result.output
+        phases.append(json.loads(result.stdout)["phases"])
+    assert all("load" in each for each in phases)
 
 
 def test_models_that_differ_in_one_constant_or_in_how_they_are_compiled_are_told_apart(

@@ -61,8 +61,8 @@ def comparison(
             {"name": name, "dispatch-count": count} for name, count in executables.items()
         ],
         "phases": {
-            **_sums(each.phases for each in after),
-            "load": sum(each.phases["load"] for each in before),
+            **_sums(each.rewritten.phases for each in after),
+            "load": sum(each.rewritten.phases["load"] for each in before),
         },
         "rules": {
             "remembered": all(each.is_remembered for each in after),
@@ -116,7 +116,7 @@ def print_comparison(title: str, before: Compiled, after: Compiled) -> None:
     rows = [[key, _shown(first[key]), _shown(value)] for key, value in second.items()]
     title = f"{title} on {counted(after.threads, 'thread')}"
     print_table(title, ["statistic", "before", "after"], rows)
-    phases = {**after.phases, "load": before.phases["load"]}
+    phases = {**after.rewritten.phases, "load": before.rewritten.phases["load"]}
     print_table("phases", ["phase", "seconds"], [[k, measured(v)] for k, v in phases.items()])
     if after.report.dropped:
         dropped = [[rule.name, rule.reason, rule.place] for rule in after.report.dropped]
