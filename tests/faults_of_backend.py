@@ -142,7 +142,7 @@ BACKEND_FAULTS = (
         "tests/test_contraction.py::test_right_operands_that_are_panels_already",
     ),
     Fault(
-        "backend/contraction/call.py",
+        "backend/contraction/axes.py",
         "window.strides[axis], window.lo[axis], left.shape[place]",
         "window.strides[axis], window.hi[axis], left.shape[place]",
         "tests/test_kernels.py::test_windows_and_contractions tests/test_load.py",

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from satura.backend.contraction.spec import RowAxis
+from satura.backend.contraction.views import View
 from satura.backend.lower.body import Nest
+from satura.rewrite.types.attributes import Window
 from satura.rewrite.types.dims import is_one
 
 
@@ -23,6 +25,18 @@ class Axis:
 
 
 NO_ROWS = Axis(RowAxis(1, 0), 0, -1)
+
+
+def window_axis(window: Window, axis: int, shape: tuple[int, ...], left: View) -> Axis:
+    """A spatial axis; without border and with one tap it is a plain one with a larger stride."""
+    stride, place = left.strides[axis + 1], axis + 1
+    if window.sizes[axis] == 1 and not window.lo[axis] and not window.hi[axis]:
+        return Axis(RowAxis(shape[place], stride * window.strides[axis]), 0, place)
+    row = RowAxis(
+        shape[place], stride, window.strides[axis], window.lo[axis], left.shape[place],
+        window.sizes[axis], window.dilations[axis],
+    )  # fmt: skip
+    return Axis(row, 0, place)
 
 
 def merge(axes: Sequence[Axis], nest: Nest) -> tuple[Axis, ...]:

@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from satura.backend.constants import ConstantStore
-from satura.backend.contraction.axes import NO_ROWS, Axis, merge, over_axes
+from satura.backend.contraction.axes import NO_ROWS, Axis, merge, over_axes, window_axis
 from satura.backend.contraction.emit import contraction_source
 from satura.backend.contraction.epilogue import NestEpilogue
 from satura.backend.contraction.readings import Reading, reading_of
@@ -229,8 +229,9 @@ class _Problem:
         batches, rows = self._merged(nest)
         count = prod(axis.row.extent for axis in rows)
         grouped = self.groups > 1 or self.shared > 0
-        reading, known = self.reading, None if any_sizes else count
+        reading = self.reading
         any_columns = any_sizes and reading.weights is None  # those of weights are always the same
+        known = None if any_sizes else count
         tile = choose_tile(
             known, self.columns, None, any_columns, reading.products, has_tail=not self.shared
         )
@@ -384,7 +385,7 @@ def _conv(node: Node, reading: Reading, shape: tuple[int, ...]) -> _Problem | No
         return None
     rows = [Axis(RowAxis(shape[0], left.strides[0]), 0, 0)]
     for axis in range(window.rank):
-        rows.append(_window_axis(window, axis, shape, left))
+        rows.append(window_axis(window, axis, shape, left))
     channel = _last_stride(left)
     problem = _Problem(
         (), tuple(rows), groups.count, reading, shape[-1] // groups.count, depth,
@@ -396,18 +397,6 @@ def _conv(node: Node, reading: Reading, shape: tuple[int, ...]) -> _Problem | No
 def _last_stride(view: View) -> int:
     """The stride of the last axis; any will do where it has extent 1."""
     return view.itemsize if is_one(view.shape[-1]) else view.strides[-1]
-
-
-def _window_axis(window: Window, axis: int, shape: tuple[int, ...], left: View) -> Axis:
-    """A spatial axis; without border and with one tap it is a plain one with a larger stride."""
-    stride, place = left.strides[axis + 1], axis + 1
-    if window.sizes[axis] == 1 and not window.lo[axis] and not window.hi[axis]:
-        return Axis(RowAxis(shape[place], stride * window.strides[axis]), 0, place)
-    row = RowAxis(
-        shape[place], stride, window.strides[axis], window.lo[axis], left.shape[place],
-        window.sizes[axis], window.dilations[axis],
-    )  # fmt: skip
-    return Axis(row, 0, place)
 
 
 def _is_dense(right: View, step: int) -> bool:

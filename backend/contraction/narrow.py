@@ -56,6 +56,4 @@ def known_integers(schedule: Schedule, dispatch: Dispatch, node: int) -> tuple[V
     if DType.of(array.dtype) is DType.BOOL or not DType.of(array.dtype).is_integer:
         return None
     view = found.view
-    flat = array.reshape(-1)[view.pointer.offset // view.itemsize :]
-    seen = np.lib.stride_tricks.as_strided(flat, view.shape, view.strides)
-    return view, np.ascontiguousarray(found.applied(seen).astype(np.int64))
+    return view, np.ascontiguousarray(found.applied(view.elements(array)).astype(np.int64))

@@ -57,15 +57,19 @@ class Products(Enum):
     def words(self, depth: int) -> int:
         """How many words hold `depth` neighbouring elements of an operand."""
         if self is Products.PARTS:
-            return PARTS * self.chunk(depth) * -(-depth // (2 * EDGE))
+            return PARTS * self.chunk(depth) * _chunks_of_pairs(depth)
         return -(-depth // self.per_word)
 
     def chunk(self, depth: int) -> int:
         """How many words of so many elements registers of matrices hold at a time."""
         if self is Products.PARTS:
-            chunks = max(1, -(-depth // (2 * EDGE)))
-            return -(-depth // (2 * chunks))
+            return -(-depth // (2 * _chunks_of_pairs(depth)))
         return chunk_of(self.words(depth))
+
+
+def _chunks_of_pairs(depth: int) -> int:
+    """How many chunks pairs of so many elements are cut into, the last ones filled up."""
+    return max(1, -(-depth // (2 * EDGE)))
 
 
 @dataclass(frozen=True)

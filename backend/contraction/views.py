@@ -29,6 +29,12 @@ class View:
     strides: tuple[int, ...]
     itemsize: int
 
+    def elements(self, array: Array) -> Array:
+        """What this sees of the tensor, which is `array`: not a copy."""
+        flat = array.reshape(-1)[self.pointer.offset // self.itemsize :]
+        shape, strides = tuple(map(int, self.shape)), tuple(map(int, self.strides))
+        return np.lib.stride_tricks.as_strided(flat, shape, strides)
+
 
 @dataclass(frozen=True)
 class Seen:

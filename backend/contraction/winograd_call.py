@@ -104,9 +104,7 @@ def _constant_weights(schedule: Schedule, right: View) -> Array | None:
     node = schedule.program.nodes[right.node]
     if node.op.name != "constant":
         return None
-    array = node.constant.array
-    flat = array.reshape(-1)[right.pointer.offset // array.itemsize :]
-    weights = np.lib.stride_tricks.as_strided(flat, right.shape, right.strides)
+    weights = right.elements(node.constant.array)
     if weights.size == 0 or not np.abs(weights).max() <= LARGEST_WEIGHT:
         return None
     return weights

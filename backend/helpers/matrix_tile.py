@@ -207,7 +207,7 @@ def _all_apart(code: Code, table: ir.Value, count: int, stride: ir.Value) -> ir.
         code.load(code.add(table, code.integer(offset)), 0, kind) for offset in (0, _ADDRESS)
     )
     apart = code.builder.icmp_signed(
-        "!=", code.builder.sub(following, this), _spread(code, stride, count)
+        "!=", code.builder.sub(following, this), code.spread(stride, count)
     )
     mask = code.builder.bitcast(apart, ir.IntType(count))
     return code.builder.icmp_signed("==", mask, ir.IntType(count)(0))
@@ -217,15 +217,7 @@ def first_words(code: Code, address: ir.Value, count: ir.Value) -> ir.Value:
     """The first `count` words at an address, if any, and zeros; no others are touched."""
     kind = ir.VectorType(INT32, EDGE)
     lanes = ir.Constant(kind, list(range(EDGE)))
-    many = _spread(code, code.builder.trunc(count, INT32), EDGE)
+    many = code.spread(code.builder.trunc(count, INT32), EDGE)
     wanted = code.builder.icmp_signed("<", lanes, many)
     operands = [code.pointer(address, kind), INT32(1), wanted, ir.Constant(kind, [0] * EDGE)]
     return code.call(f"llvm.masked.load.v{EDGE}i32.p0", kind, operands)
-
-
-def _spread(code: Code, value: ir.Value, count: int) -> ir.Value:
-    """A vector whose `count` lanes all hold an integer."""
-    kind = ir.VectorType(value.type, count)
-    first = code.builder.insert_element(ir.Constant(kind, ir.Undefined), value, INT32(0))
-    lanes = ir.Constant(ir.VectorType(INT32, count), [0] * count)
-    return code.builder.shuffle_vector(first, first, lanes)

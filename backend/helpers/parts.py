@@ -89,7 +89,7 @@ def _split_row(
     chunks: ir.Value, base: ir.Value, flags: ir.Value,
 ) -> None:  # fmt: skip
     builder = code.builder
-    half = code.multiply(chunk, _WORD)
+    half, size = code.multiply(chunk, _WORD), _size(code, chunk, chunks)
 
     def read(at: ir.Value, left: ir.Value) -> tuple[list[ir.Value], list[ir.Value]]:
         """The elements of a chunk as two vectors; where the next one begins, and what is left."""
@@ -115,7 +115,7 @@ def _split_row(
     is_tiny = builder.icmp_unsigned("<", builder.sub(largest, INT32(1)), INT32(TINY - 1))
     is_whole = builder.or_(is_tiny, builder.icmp_unsigned(">=", largest, INT32(LARGE)))
     flag = builder.zext(is_whole, INT64)
-    code.store(flags, code.add(_number(code, target, base, chunk, chunks), code.integer(1)), flag)
+    code.store(flags, code.add(_number(code, target, base, size), code.integer(1)), flag)
     code.store(flags, 0, builder.or_(code.load(flags, 0, INT64), flag))
 
     def write(_: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
@@ -129,11 +129,13 @@ def _split_row(
     code.loop(chunks, [source, elements, target], write)
 
 
-def _number(
-    code: Code, address: ir.Value, base: ir.Value, chunk: ir.Value, chunks: ir.Value
-) -> ir.Value:
-    """Which of the positions from `base` on is at an address."""
-    size = code.builder.mul(chunks, code.multiply(chunk, PARTS * _WORD))
+def _size(code: Code, chunk: ir.Value, chunks: ir.Value) -> ir.Value:
+    """The bytes of a position."""
+    return code.builder.mul(chunks, code.multiply(chunk, PARTS * _WORD))
+
+
+def _number(code: Code, address: ir.Value, base: ir.Value, size: ir.Value) -> ir.Value:
+    """Which of the positions from `base` on, of so many bytes each, is at an address."""
     return code.builder.udiv(code.builder.sub(address, base), size)
 
 
@@ -190,8 +192,7 @@ def _exact_tile(
 ) -> None:  # fmt: skip
     builder = code.builder
     line = code.integer(vectors * _LINE)
-    position = builder.mul(chunks, code.multiply(chunk, PARTS * _WORD))
-    lanes = ir.Constant(_vector(INT32), [0] * EDGE)
+    position = _size(code, chunk, chunks)
     one = code.integer(1)
 
     def over_positions(m: ir.Value, start: list[ir.Value], body: _Body) -> list[ir.Value]:
@@ -203,7 +204,7 @@ def _exact_tile(
 
             def step(p: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
                 at = code.add(here, builder.mul(p, position))
-                number = code.add(_number(code, at, base, chunk, chunks), one)
+                number = code.add(_number(code, at, base, position), one)
                 return body(at, code.load(flags, number, INT64), state)
 
             return [code.add(addresses, pitch), *code.loop(positions, state, step)]
@@ -225,10 +226,7 @@ def _exact_tile(
             value = builder.bitcast(builder.select(is_low, low, high), F32)
             total = builder.fadd(total, value)
         value = builder.select(builder.icmp_signed("!=", flag, code.integer(0)), whole, total)
-        undefined = ir.Constant(_vector(F32), ir.Undefined)
-        return builder.shuffle_vector(
-            builder.insert_element(undefined, value, INT32(0)), undefined, lanes
-        )
+        return code.spread(value, EDGE)
 
     def summed(at: ir.Value, flag: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
         def step(k: ir.Value, state: list[ir.Value]) -> list[ir.Value]:

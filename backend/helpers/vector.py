@@ -73,12 +73,16 @@ class Code:
 
     def broadcast(self, address: ir.Value, index: ir.Value) -> ir.Value:
         """A vector whose lanes all hold element `index` of the array at `address`."""
-        undefined = ir.Constant(self.vector, ir.Undefined)
         value = self.load(address, index, self.scalar)
         if self.scalar == INT32:
             value.align = 1  # four octets, wherever they stand
+        return self.spread(value, self.lanes)
+
+    def spread(self, value: ir.Value, count: int) -> ir.Value:
+        """A vector of `count` lanes that all hold `value`."""
+        undefined = ir.Constant(ir.VectorType(value.type, count), ir.Undefined)
         first = self.builder.insert_element(undefined, value, INT32(0))
-        lanes = ir.Constant(ir.VectorType(INT32, self.lanes), [0] * self.lanes)
+        lanes = ir.Constant(ir.VectorType(INT32, count), [0] * count)
         return self.builder.shuffle_vector(first, undefined, lanes)
 
     def of_groups(self, vector: ir.Value, size: int, index: int) -> ir.Value:

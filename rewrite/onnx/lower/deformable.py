@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product as every
 from math import prod
 
 import numpy as np
@@ -11,7 +10,7 @@ from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
 from satura.rewrite.onnx.lower.contraction import add_bias
 from satura.rewrite.onnx.lower.geometry import Geometry, geometry, kernel_of
-from satura.rewrite.onnx.lower.sampling import ImageAxis, corner_term
+from satura.rewrite.onnx.lower.sampling import ImageAxis, sampled
 from satura.rewrite.types.dims import Dim, product
 
 
@@ -69,12 +68,9 @@ def deform_conv(node: Context) -> int:
 def _seen(node: Context, x: int, offset: int, window: Geometry, spatial: list[Dim]) -> Value:
     """What all taps see of x, as [batch, taps, *places, channels]; `offset` has an axis of axes
     behind the taps."""
-    build, rank = node.build, len(spatial)
-    batch, channels = build.shape(x)[:2]
-    last = build.transpose(x, (0, *range(2, rank + 2), 1))
-    rows = build.reshape(last, (product((batch, *spatial)), channels))
+    build = node.build
     axes = [ImageAxis(build, extent, "zeros", False) for extent in spatial]
-    numbers = np.indices(window.kernel).reshape(rank, -1)
+    numbers = np.indices(window.kernel).reshape(len(axes), -1)
     around = []
     for at, axis in enumerate(axes):
         moved = Value(build, build.drop(build.one_axis_slice(offset, 2, at, 1), [2]))
@@ -82,5 +78,4 @@ def _seen(node: Context, x: int, offset: int, window: Geometry, spatial: list[Di
         first = Value(build, build.constant(steps, moved.dtype)).along(1, moved)
         start = Value(build, build.iota(moved.shape, 2 + at, moved.dtype)) * window.strides[at]
         around.append(axis.around(start + first + moved))
-    terms = [Value(build, corner_term(build, rows, axes, corner)) for corner in every(*around)]
-    return sum(terms[1:], start=terms[0])
+    return Value(build, sampled(build, x, axes, around))

@@ -89,7 +89,7 @@ def grid_sample(node: Context) -> int:
     build, x, grid = node.build, node[0], node[1]
     mode = _MODES[node.text("mode", "linear")]
     border = node.text("padding_mode", "zeros")
-    batch, channels, *spatial = build.shape(x)
+    batch, _, *spatial = build.shape(x)
     rank = len(spatial)
     if mode != "nearest" and not build.dtype(x).is_float:
         raise NoLowering
@@ -103,16 +103,27 @@ def grid_sample(node: Context) -> int:
         for at in range(rank)
     ]
     taps = [axis.taps(mode, place) for axis, place in zip(axes, places, strict=True)]
-    last = build.transpose(x, (0, *range(2, rank + 2), 1))
+    return build.transpose(sampled(build, x, axes, taps), (0, rank + 1, *range(1, rank + 1)))
+
+
+Taps = list[tuple[Value, Value | None]]
+"""Positions along an axis, all of one shape that starts with the batch, and their weights."""
+
+
+def sampled(build: Tensors, x: int, axes: list[ImageAxis], taps: list[Taps]) -> int:
+    """The sum of the elements of x at the taps of all axes, times their weights; channels are
+    behind the axes of the positions."""
+    batch, channels, *spatial = build.shape(x)
+    last = build.transpose(x, (0, *range(2, len(spatial) + 2), 1))
     rows = build.reshape(last, (product_of((batch, *spatial)), channels))
-    terms = [corner_term(build, rows, axes, corner) for corner in product(*taps)]
+    terms = [_term(build, rows, axes, corner) for corner in product(*taps)]
     total = terms[0]
     for term in terms[1:]:
         total = build.binary("add", total, term)
-    return build.transpose(total, (0, rank + 1, *range(1, rank + 1)))
+    return total
 
 
-def corner_term(
+def _term(
     build: Tensors, rows: int, axes: list[ImageAxis], corner: tuple[tuple[Value, Value | None], ...]
 ) -> int:
     """Elements at one corner around each position, times their weights; 0 in a border of zeros."""
