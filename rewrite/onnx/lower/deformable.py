@@ -51,15 +51,10 @@ def deform_conv(node: Context) -> int:
         seen.append(value.index)
     last = rank + 2
     whole = build.transpose(build.concat(seen, last), (0, *range(2, last), 1, last))
-    made = []
-    for group in range(groups):
-        rows = build.one_axis_slice(whole, last, group * each, each)
-        rows = build.reshape(rows, (product((batch, *places)), taps * each))
-        some = build.one_axis_slice(w, 0, group * (results // groups), results // groups)
-        some = build.reshape(some, (results // groups, each, taps))
-        columns = build.reshape(build.transpose(some, (2, 1, 0)), (taps * each, results // groups))
-        made.append(build.matmul(rows, columns))
-    result = build.reshape(build.concat(made, 1), (batch, *places, results))
+    rows = build.reshape(whole, (product((batch, *places)), taps, own))
+    weights = build.transpose(build.reshape(w, (results, each, taps)), (2, 1, 0))
+    window = build.window(build.dtype(x), (taps,))
+    result = build.reshape(build.conv(rows, weights, window, groups), (batch, *places, results))
     result = build.transpose(result, (0, rank + 1, *range(1, rank + 1)))
     bias = node.optional(3)
     return result if bias is None else add_bias(build, result, bias)
