@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from satura.backend.contraction.shares import share_cycles, tile_for_threads
+from satura.backend.contraction.shares import row_blocks, share_cycles, tile_for_threads
 from satura.backend.contraction.spec import ContractionSpec
 from satura.backend.contraction.tile import Products, choose_tile, lanes_of
 from satura.backend.plan.compiled import compile_schedule
@@ -46,6 +46,30 @@ def test_many_threads_share_a_small_product_evenly() -> None:
         share_cycles(each, rows, columns, 1, threads, CYCLES) for each in (tile, chosen)
     )
     assert after < 0.95 * before
+
+
+@given(
+    sizes, st.integers(0, 9), st.integers(0, 20), st.integers(1, 64), sizes, st.integers(1, 12),
+    st.integers(1, 9), sizes,
+)  # fmt: skip
+def test_blocks_have_rows_that_fit(
+    rows: int, products: int, panels: int, threads: int, fits: int, tallest: int, taps: int,
+    lines: int,
+) -> None:  # fmt: skip
+    blocks = row_blocks(rows, products, panels, threads, fits, tallest, taps, lines, 2, 16)
+    assert blocks >= 1 and -(-rows // blocks) <= fits
+
+
+@pytest.mark.parametrize("rows, panels, depth", [(196, 8, 64), (784, 2, 192), (3136, 3, 24)])
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_keep_to_their_rows(rows: int, panels: int, depth: int, threads: int) -> None:
+    """So that what comes before and after finds them in the same cache."""
+    blocks = row_blocks(rows, 1, panels, threads, 480, 12, 1, depth, 3, 16)
+    assert blocks % threads == 0
+
+
+def test_threads_share_the_weights_that_outweigh_rows() -> None:
+    assert row_blocks(49, 1, 20, 2, 480, 8, 1, 960, 3, 16) == 1
 
 
 @pytest.mark.parametrize("threads", deep_but([64], [3, 17, 64]))

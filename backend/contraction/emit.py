@@ -21,7 +21,6 @@ from satura.backend.contraction.gathering import (
     panel_lines,
     preparation_lines,
     row_lines,
-    shares_tables,
     slots,
     tile_lines,
     tile_size,
@@ -114,7 +113,7 @@ def _place(spec: ContractionSpec) -> Iterator[str]:
     yield "panel = unit % panels"
     yield "place = unit // panels"
     group = ""
-    if shares_tables(spec):
+    if spec.shares_tables:
         batches -= 1
         group = f" * batch_extent{batches} + batch{batches}"
         yield f"batch{batches} = place % batch_extent{batches}"
@@ -143,7 +142,7 @@ def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
         yield f"{INDENT}next_weights += step_taps * step_depth * {spec.line}"
         yield "elif unit + 1 < end:"
         following = "1"  # the panels of all groups lie one after another
-        if not shares_tables(spec):
+        if not spec.shares_tables:
             following = "(1 if panel + 1 < panels else -panel)"
         yield f"{INDENT}next_weights = weights + {following} * {panel_bytes(spec)}"
     yield "for tile in range(tiles):"
@@ -198,7 +197,7 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
 def _offset(spec: ContractionSpec) -> str:
     """What is added to the addresses of rows."""
     depth = f"first_depth * {spec.word.itemsize}"
-    return f"{depth} + shift" if shares_tables(spec) else depth
+    return f"{depth} + shift" if spec.shares_tables else depth
 
 
 def _first_of_tile(spec: ContractionSpec) -> str:

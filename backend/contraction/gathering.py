@@ -40,11 +40,6 @@ def gathers(spec: ContractionSpec) -> bool:
     return any(spec.windowed) and (spec.banded or not spec.left_packed)
 
 
-def shares_tables(spec: ContractionSpec) -> bool:
-    """Whether the groups of a block have one table: they are a distance apart everywhere."""
-    return spec.grouped and not spec.left_packed and not spec.tile.part
-
-
 def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
     """Once per call: what all rows share."""
     yield "tables = scratch + table_offset"
@@ -61,7 +56,7 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "kinds = scratch + kinds_offset"
     yield "fill_page = scratch + fill_offset"
     words = seen_words(spec)
-    if shares_tables(spec):
+    if spec.shares_tables:
         words += f" * batch_extent{spec.batches - 1}"
     yield f"for i in range({words}):"
     yield f"{INDENT}put_{spec.word.value}(fill_page, i, fill_value)"
@@ -90,7 +85,7 @@ def panel_bytes(spec: ContractionSpec) -> str:
 
 def row_lines(spec: ContractionSpec) -> Iterator[str]:
     """Once per block: the tables of its tiles."""
-    batches = spec.batches - shares_tables(spec)
+    batches = spec.batches - spec.shares_tables
     strides = (f" + batch{axis} * left_batch{axis}" for axis in range(batches))
     yield f"left_here = left{''.join(strides)}"
     yield from coordinates(spec, "first_row")

@@ -1,7 +1,11 @@
-"""Shares: the tile with which the thread that has most to do is done soonest.
+"""Shares: the tile and the blocks with which the thread that has most to do is done soonest.
 
-Threads share units, of some rows and one panel of columns each. Where there are few, narrower tiles
-make more panels, and tiles of fewer rows fill shorter blocks.
+Threads share units, of a block of rows and one panel of columns each, in the order of their rows.
+Where there are few, narrower tiles make more panels, and tiles of fewer rows fill shorter blocks.
+
+What comes before and after a contraction is shared by rows, too: so a thread finds its own part of
+the rows in its own cache, and what it reads or writes of others' costs a transfer between cores.
+Where each thread keeps to its rows, all of them fetch all panels.
 """
 
 from __future__ import annotations
@@ -10,9 +14,12 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from satura.backend.contraction.tile import Tile, panel_columns, panel_count, tile_of, with_tail
+from satura.backend.sizes.size import defer
 
 _MANY = 8  # units per thread, beyond which one more or less does not matter
 _GAIN = 0.95  # of the time: what gains less is not worth a kernel of its own
+_FOREIGN, _FETCHED = 4, 16  # bytes per cycle: from another core's cache, and of panels ahead of use
+_WORD = 4  # bytes
 UnitCycles: TypeAlias = Callable[[Tile, int], float]
 """The cycles of a core that a tile takes for a unit of so many rows."""
 
@@ -65,3 +72,38 @@ def _largest_share(
     tile: Tile, rows: int, panels: int, threads: int, blocks: int, cycles: UnitCycles
 ) -> float:
     return -(-panels * blocks // threads) * cycles(tile, -(-rows // blocks))
+
+
+@defer
+def row_blocks(
+    rows: int, products: int, panels: int, threads: int, fits: int, tallest: int, taps: int,
+    lines: int, vectors: int, lanes: int, around: int = 2,
+) -> int:  # fmt: skip
+    """Into how many blocks the rows of each product are cut: of no more rows than `fits`, and for
+    several threads those of which the largest share takes least.
+
+    A panel has `lines` of so many `vectors`, of `lanes` words each; a row sees so many `taps`. To
+    begin a unit takes as long as so many rows `around` it.
+    """
+    blocks = max(1, -(-rows // fits))
+    if threads == 1 or not products * panels:
+        return blocks
+    if blocks >= _MANY * threads:
+        return -(-blocks // threads) * threads
+    # In units of what a row's products with a panel take:
+    fetch = 2 * lanes * _WORD / _FETCHED
+    read = 2 * _WORD / (_FOREIGN * max(1, taps) * vectors)
+    write = 2 * lanes * _WORD / (_FOREIGN * max(1, lines))
+
+    def largest_share(count: int) -> float:
+        most = -(-rows // count)
+        computed = max(most, -(-most // tallest) * (tallest - 1))
+        share = -(-products * panels * count // threads)
+        seen = min(share, panels)
+        places = -(-share // panels)  # blocks of which it computes some columns
+        foreign = max(0.0, min(places * most, products * rows) - products * rows / threads)
+        fetched = max(seen, share // count)
+        return share * (computed + around) + foreign * (read + seen * write) + fetched * fetch
+
+    most = max(blocks, min(blocks + threads, rows // tallest))
+    return min(range(blocks, most + 1), key=largest_share)

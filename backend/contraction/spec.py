@@ -21,6 +21,7 @@ from math import prod
 import numpy as np
 
 from satura.backend.contraction.scratch import Layout
+from satura.backend.contraction.shares import row_blocks
 from satura.backend.contraction.tile import (
     Products,
     Tile,
@@ -37,10 +38,8 @@ _BEYOND = 64  # bytes that may be written behind the last row
 _PANEL_BYTES = 640 * 1024  # of one weight panel between two changes of tiles: stays in L2
 _TABLE_BYTES = 64 * 1024  # of row addresses
 _LEFT_BYTES = 2 * 1024 * 1024  # of rows in flight, which all panels see: stay in the last cache
-_MOST_ROWS = 480
+_MOST_ROWS, _LEAST_TILES = 480, 8
 _AROUND_A_ROW, _OF_AN_AXIS, _OF_A_COUNT = 8, 1, 1  # cycles per row of a tile
-_BALANCED_UNITS = 8  # with so many units per thread, one more or less does not matter
-_ROWS_OF_UNIT = 2  # that cost what a unit costs besides its rows: its table, and a panel to fetch
 
 
 @dataclass(frozen=True)
@@ -98,6 +97,11 @@ class ContractionSpec:
     def banded(self) -> bool:
         """Whether the positions that the rows of a block see are copied, not the rows."""
         return self.left_packed and any(self.windowed) and not self.is_integer
+
+    @property
+    def shares_tables(self) -> bool:
+        """Whether the groups of a block have one table: they are a distance apart everywhere."""
+        return self.grouped and not self.left_packed and not self.tile.part
 
     @property
     def heads(self) -> int:
@@ -266,9 +270,14 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         tap_step, depth_step = taps, max(1, depth)
     tap_steps, depth_steps = -(-taps // tap_step), -(-depth // depth_step)
     steps = max(1, tap_steps * depth_steps)
+    groups = call.batches[-1] if spec.grouped else 1
     panels = -(-call.columns // spec.width)
-    units = prod(call.batches) * panels
-    blocks = _row_blocks(tallest, call.row_count, units, threads, taps, depth * word)
+    neighbours = groups if spec.shares_tables else 1  # units of the same rows follow one another
+    blocks = row_blocks(
+        call.row_count, prod(call.batches) // neighbours, panels * neighbours, threads,
+        _rows_that_fit(taps, depth * word, tallest), tallest, taps, taps * depth,
+        spec.tile.vectors, spec.width // spec.tile.vectors,
+    )  # fmt: skip
     most_rows = -(-call.row_count // blocks)
     tiles = -(-most_rows // tallest)
     row_axes, seen = call.rows, depth * max(1, spec.shared)
@@ -278,7 +287,6 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     joins = last.taps > 1 and last.dilation == 1 and steps == 1
     joins = joins and last.stride == depth * word and not spec.shared and not spec.tile.part
 
-    groups = call.batches[-1] if spec.grouped else 1
     layout = Layout()
     tile_pitch = tallest * spec.line if steps > 1 else 0
     layout.take(tallest * spec.line if steps == 1 else tiles * tile_pitch)
@@ -366,18 +374,8 @@ def _panel_steps(taps: int, depth: int, line: int, chunk: int) -> tuple[int, int
 
 
 @defer
-def _row_blocks(tallest: int, rows: int, units: int, threads: int, taps: int, tap: int) -> int:
-    """Into how many blocks the rows of one batch are cut: what fits the caches, and for several
-    threads so many that the largest share is least. Of a row a tap sees `tap` bytes."""
+def _rows_that_fit(taps: int, tap: int, tallest: int) -> int:
+    """How many rows a block may have: what fits the caches, or some tiles. Of a row a tap sees
+    `tap` bytes."""
     fits = min(_TABLE_BYTES // (_WORD * taps), _LEFT_BYTES // max(1, tap), _MOST_ROWS)
-    blocks = max(1, -(-rows // max(fits, 8 * tallest)))
-    if units * blocks >= _BALANCED_UNITS * threads:
-        return blocks
-
-    def largest_share(count: int) -> int:
-        most = -(-rows // count)
-        computed = max(most, -(-most // tallest) * (tallest - 1))
-        return -(-units * count // threads) * (computed + _ROWS_OF_UNIT)
-
-    most = max(blocks, min(blocks + threads, rows // tallest))
-    return min(range(blocks, most + 1), key=largest_share)
+    return max(fits, _LEAST_TILES * tallest)

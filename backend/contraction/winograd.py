@@ -27,6 +27,7 @@ import numpy as np
 from satura.backend.cache_lines import CACHE_LINE, aligned_empty
 from satura.backend.contraction.emit import Epilogue
 from satura.backend.contraction.scratch import Layout
+from satura.backend.contraction.shares import row_blocks
 from satura.backend.contraction.tile import (
     Tile,
     lanes_of,
@@ -100,7 +101,11 @@ def winograd_plan(tile: Tile, call: WinogradCall, threads: int) -> tuple[tuple[A
     tallest, width = tile.rows[0], panel_columns(tile)
     panels = -(-call.columns // width)
     steps = -(-call.depth // deepest(tile.vectors))
-    blocks = _blocks(call.tiles, call.depth, panels, steps, width, tallest, threads)
+    blocks = row_blocks(
+        call.tiles, 1, panels, threads, _tiles_that_fit(call.depth, panels, steps, width, tallest),
+        tallest, 1, _SUMS * call.depth, tile.vectors, width // tile.vectors,
+        _tiles_around(panels, steps),
+    )  # fmt: skip
     most = -(-call.tiles // blocks)
     down, across = (-(-extent // RESULTS) for extent in call.space)
     layout = Layout()
@@ -141,24 +146,17 @@ def _spread(size: int) -> int:
 
 
 @defer
-def _blocks(
-    tiles: int, depth: int, panels: int, steps: int, width: int, tallest: int, threads: int
-) -> int:
-    """Into how many blocks the tiles are cut: what fits the last cache, or less where weights are
-    not transformed anew for each; and for several threads so many that the one with the largest
-    share has little more than the others."""
+def _tiles_that_fit(depth: int, panels: int, steps: int, width: int, tallest: int) -> int:
+    """How many tiles a block may have: what fits the last cache, or fewer where weights are not
+    transformed anew for each."""
     fits = max(_BLOCK_BYTES // (_SUMS * _F32 * (depth + width)), 4 * tallest)
-    blocks = max(1, -(-tiles // (fits if panels * steps > 1 else min(_MOST_TILES, fits))))
-    if threads == 1:
-        return blocks
+    return fits if panels * steps > 1 else min(_MOST_TILES, fits)
 
-    again = _TILES_PER_WEIGHTS if panels * steps > 1 else 0
 
-    def largest_share(count: int) -> int:
-        return -(-panels * count // threads) * (-(-tiles // count) + again)
-
-    most = min(blocks + threads, tiles // tallest)
-    return min(range(blocks, max(blocks, most) + 1), key=largest_share)
+@defer
+def _tiles_around(panels: int, steps: int) -> int:
+    """How many tiles take as long as the weights of a block and panel. It is never 0."""
+    return _TILES_PER_WEIGHTS if panels * steps > 1 else 1
 
 
 def winograd_source(name: str, tile: Tile, epilogue: Epilogue) -> KernelSource:
