@@ -1,9 +1,9 @@
-"""Matches that meet the equations inside the functions which conditions call.
+"""Matches that meet the comparisons inside the functions which conditions call.
 
 A function such as `w.sizes == (n,) and w.lo == (n - 1,)` holds for few of the windows that are
-drawn. Its comparisons are written down while it runs: a field that is compared with something is
-given that value, until all conditions hold. Fuzzers of programs do the same with what the compared
-program reads: C. Aschermann et al., REDQUEEN, NDSS 2019.
+drawn, and `x.shape[0] >= 1000` for no tensor. Comparisons are written down while a function runs:
+a field that is compared with something is given that value, until all conditions hold. Fuzzers do
+the same with what a program reads and compares: C. Aschermann et al., REDQUEEN, NDSS 2019.
 """
 
 from __future__ import annotations
@@ -44,7 +44,14 @@ MOST_COMPARED = 500  # comparisons of one condition: a loop may not end for what
 MOST_OPTIONS = 20  # of `in (…)`
 MOST_NUMBER = 1 << 12  # of elements, places, steps: more is no match that can be computed often
 OF_DIMS = (TensorType, Shape, Slices, Padding)  # whose extents may be open
-ASKED: Mapping[type, str] = {ast.Eq: "==", ast.NotEq: "!=", ast.In: "in"}
+ASKED: Mapping[type, str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">",
+    ast.GtE: ">=",
+}  # fmt: skip
+ORDERS: Mapping[str, tuple[Callable[..., object], int]] = {
+    "<": (operator.lt, -1), "<=": (operator.le, 0), ">": (operator.gt, 1), ">=": (operator.ge, 0),
+}  # fmt: skip
+"""What they ask, and how far above the right side the nearest left one is."""
 RECORDER = "__compared__"
 OURS = ("satura.rewrite.", "numpy")
 Values = Mapping[str, object]
@@ -192,10 +199,12 @@ class _Comparing:
         return _Answer((len(self.conditions), 0), [], frozenset())
 
     def compared(self, left: object, right: object, asked: str) -> object:
-        """What `==`, `!=` or `in` gives; a pair that differs is kept, unless by elements."""
+        """What the comparison gives; a pair that differs is kept, unless by elements."""
         self.compared_once += 1
         if self.compared_once > MOST_COMPARED:
             raise _TooManyError
+        if asked in ORDERS:
+            return self._ordered(left, right, asked)
         if asked == "in":
             answer = left in right  # type: ignore[operator]
             is_equal, options = answer, right if isinstance(right, tuple | list) else ()
@@ -205,6 +214,17 @@ class _Comparing:
         if isinstance(answer, bool):
             self.equal += is_equal
             self.pairs += [] if is_equal else [(left, each) for each in options[:MOST_OPTIONS]]
+        return answer
+
+    def _ordered(self, left: object, right: object, asked: str) -> object:
+        """What a comparison of order gives; numbers that are the wrong way round are kept with
+        those nearest to them that are not."""
+        order, above = ORDERS[asked]
+        answer = order(left, right)
+        if answer is True:
+            self.equal += 1
+        elif type(left) is int and type(right) is int:
+            self.pairs += [(left, right + above), (left - above, right)]
         return answer
 
     def _recording(self, expression: Expression) -> Expression:
@@ -288,9 +308,14 @@ class _Recorded(ast.NodeTransformer):
 
 def _changes(instance: Instance, names: Set[str], pair: Pair) -> list[tuple[Instance, bool]]:
     """The instance with one side of a pair wherever the other side is the value of one of some
-    variables, a field of it or a part of such a field; and whether it is no part."""
+    variables, a field of it or a part of such a field; and whether it is no part. An extent is
+    changed in all tensors, too: they may have to agree in it."""
     found = []
     for old, new in (pair, pair[::-1]):
+        if type(old) is int and type(new) is int and 0 < new <= MOST_NUMBER:
+            values = [(name, _with_extent(value, old, new)) for name, value in instance.values]
+            if values != list(instance.values):
+                found.append((replace(instance, values=tuple(values)), True))
         sides = [(old, new)]
         if isinstance(old, tuple) and isinstance(new, tuple) and len(old) == len(new):
             sides += [each for each in zip(old, new, strict=True) if not _is_same(*each)]
@@ -302,6 +327,15 @@ def _changes(instance: Instance, names: Set[str], pair: Pair) -> list[tuple[Inst
                     values[number] = (name, changed)
                     found.append((replace(instance, values=tuple(values)), is_whole))
     return found
+
+
+def _with_extent(
+    value: TensorType | Attribute, old: int, new: int
+) -> TensorType | Attribute:  # fmt: skip
+    """A tensor whose extents are `new` where they are `old`; any other value as it is."""
+    if not isinstance(value, TensorType) or old not in value.shape:
+        return value
+    return value.with_shape(tuple(new if dim == old else dim for dim in value.shape))
 
 
 def _with_other(
