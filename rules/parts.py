@@ -31,9 +31,10 @@ def part_count(dim: Dim) -> int:
 
 @attribute_function
 def is_deep(x: TensorType, y: TensorType) -> bool:
-    """Whether few elements are sums of many products; all extents have to be known."""
+    """Whether few elements are sums of many products, which are rounded as sums are; all extents
+    have to be known."""
     dims = (*x.shape, y.shape[-1])
-    if not all(isinstance(dim, int) for dim in dims):
+    if not keeps_products(x) or not all(isinstance(dim, int) for dim in dims):
         return False
     *others, depth, columns = map(static, dims)
     return depth >= LONG_DEPTH and prod(others) * columns <= SMALL_PRODUCT
@@ -86,7 +87,6 @@ def matmul_in_parts(x: Tensor, y: Tensor) -> Law:
         matmul(x, y),
         reshape(reduce("sum", parts, over_parts(x.type)), product_shape(x.type, y.type)),
         is_deep(x.type, y.type),
-        keeps_products(x.type),
     )
 
 

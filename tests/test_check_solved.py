@@ -273,3 +273,30 @@ def test_all_options_of_a_comparison_are_tried() -> None:
     found = list(solved_within(wide.directions[0], Random(0)))
     windows = [value for each in found for _, value in each.values if isinstance(value, Window)]
     assert {window.sizes for window in windows} == {(5,), (7,)}
+
+
+@attribute_function
+def is_deep(x: TensorType, y: TensorType) -> bool:
+    """Whether two tensors share an axis that nobody draws so long, and have few rows."""
+    return known(x.shape[-1]) > 1000 and known(y.shape[-1]) <= 3
+
+
+def known(extent: object) -> int:
+    refuse_unless(isinstance(extent, int), "it is open")
+    assert isinstance(extent, int)
+    return extent
+
+
+@pytest.mark.parametrize("is_right", [True, False])
+def test_bounds_that_operands_share_are_met(is_right: bool) -> None:
+    @rule
+    def twice(x: Tensor, y: Tensor) -> Law:
+        """-(-xy) = xy, or the mistaken -xy"""
+        product = matmul(x, y)
+        wrong = unary("neg", product)
+        return rewrites(
+            unary("neg", unary("neg", product)), product if is_right else wrong,
+            is_deep(x.type, y.type),
+        )  # fmt: skip
+
+    assert check(twice, shrink=False).verdict == ("tested" if is_right else "refuted")

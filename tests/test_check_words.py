@@ -119,7 +119,7 @@ def test_a_proof_that_took_too_many_steps_names_how_to_give_more() -> None:
 @attribute_function
 def has_rows(type_: TensorType) -> bool:
     refuse_unless(type_.rank == 2, "it must be a matrix")
-    return isinstance(type_.shape[0], int) and type_.shape[0] >= 300
+    return isinstance(type_.shape[0], int) and type_.shape[0] >= 30_000
 
 
 @rule
