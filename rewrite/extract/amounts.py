@@ -60,6 +60,7 @@ _TILES_OF_A_BLOCK = 96  # of a winograd, for which weights are transformed once
 _QUERIES_OF_A_BLOCK = 8  # at least, where there are enough threads
 _POOLED = 4  # neighbouring results of a pool that are computed at a time
 _COMPARED = 3.0  # instructions of a maximum, which keeps NaN
+_OCTETS_OF_A_WORD = 4
 _IN_FLIGHT = 8.0  # multiply-adds that hide their latency
 _WIDE_LANES = 16  # vectors of so many f32 come with twice the registers
 _TALLEST = {True: {1: 10, 2: 12, 3: 8, 4: 6}, False: {1: 8, 2: 6}}
@@ -181,16 +182,22 @@ def planar_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
 
 
 def octet_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
-    """What a contraction of integers from 8 bits computes."""
-    result = classes.sized[cls]
-    rows = float(prod(_shape(result)[:-1]))
-    return (("octets", _flops(classes, node, result)),), rows
+    """What a contraction of integers from 8 bits computes, in words of four."""
+    shape, right = _shape(classes.sized[cls]), classes.sized[node.operands[1]]
+    taps = prod(prod(each.sizes) for each in node.attributes if isinstance(each, Window))
+    groups = prod(each.count for each in node.attributes if isinstance(each, Groups))
+    depth = ceil(taps * static(right.shape[-2]) / _OCTETS_OF_A_WORD) * _OCTETS_OF_A_WORD
+    columns = shape[-1] // groups
+    ((_, flops), visits), tiles = tile_amounts(
+        DType.I32, groups, prod(shape[:-1]), columns, depth, 1, lanes
+    )
+    return (("octets", flops), visits), tiles
 
 
 def pair_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
     """What one computes whose weights need more than 8 bits: products in pairs, not in fours."""
-    ((name, flops),), rows = octet_work(classes, node, cls, lanes)
-    return ((name, 2.0 * flops),), rows
+    ((name, flops), *others), tiles = octet_work(classes, node, cls, lanes)
+    return ((name, 2.0 * flops), *others), tiles
 
 
 def winograd_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:

@@ -93,6 +93,7 @@ def _patterns() -> Iterator[tuple[str, DType, Pattern]]:
         yield "sum", dtype, _OF_F32["sum"]
     yield "exp", DType.F64, _OF_F32["exp"]
     yield "matmul of", DType.U8, _octets
+    yield "layer of", DType.U8, _requantised
 
 
 def _matmul(draw: Drawing) -> int:
@@ -182,10 +183,25 @@ def _attention(draw: Drawing) -> int:
 
 
 def _octets(draw: Drawing) -> int:
-    rows, depth, columns = draw.sizes((1, 1600), (8, 800), (8, 800))
+    rows, depth, columns = draw.size(30, 3000), 4 * draw.size(8, 200), 8 * draw.size(3, 100)
     x = draw.build.cast(draw.input(rows, depth), DType.I32)
     weight = draw.build.cast(draw.constant(depth, columns, dtype=DType.I8), DType.I32)
     return draw.build.matmul(x, weight)
+
+
+def _requantised(draw: Drawing) -> int:
+    """The sums of a quantised layer, and what it makes of them for the next one to read."""
+    build, sums = draw.build, _octets(draw)
+    shape = build.type(sums).shape
+
+    def number(value: float) -> int:
+        return build.broadcast(build.constant(np.full((1, 1), value, np.float32)), shape)
+
+    scale = build.broadcast(draw.constant(1, static(shape[1]), dtype=DType.F32), shape)
+    real = build.binary("mul", build.cast(sums, DType.F32), scale)
+    steps = build.unary("round", build.binary("div", real, number(0.25)))
+    kept = build.binary("min", build.binary("max", steps, number(0)), number(255))
+    return build.cast(kept, DType.U8)
 
 
 def _recurrence(draw: Drawing) -> int:
