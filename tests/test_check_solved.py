@@ -10,9 +10,10 @@ from random import Random
 import numpy as np
 import pytest
 
+from satura.rewrite.check.disagreement import padded_size
 from satura.rewrite.check.instances import fires, is_trivial
 from satura.rewrite.check.side_conditions import Firings
-from satura.rewrite.check.solved_within import solved_within
+from satura.rewrite.check.solved_within import MOST_WORK, solved_within
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
     broadcast,
@@ -26,6 +27,7 @@ from satura.rewrite.language.terms import (
 )
 from satura.rewrite.types.attributes import Axes, Padding, Shape, Slices, Window, refuse_unless
 from satura.rewrite.types.constant import Scalar
+from satura.rewrite.types.dims import known_at_least
 from satura.rewrite.types.tensor_type import TensorType
 from satura.testing import check
 from tests.tiers import deep_but
@@ -300,3 +302,74 @@ def test_bounds_that_operands_share_are_met(is_right: bool) -> None:
         )  # fmt: skip
 
     assert check(twice, shrink=False).verdict == ("tested" if is_right else "refuted")
+
+
+@attribute_function
+def between(x: TensorType) -> bool:
+    return x.rank > 0 and 1000 <= known(x.shape[0]) <= 1010
+
+
+@attribute_function
+def not_below(x: TensorType) -> bool:
+    return x.rank > 0 and not known(x.shape[0]) < 1024
+
+
+@attribute_function
+def at_least(x: TensorType) -> bool:
+    return x.rank > 0 and known_at_least(x.shape[0], 1000)
+
+
+@pytest.mark.parametrize("condition", deep_but([between], [between, not_below, at_least]))
+@pytest.mark.parametrize("is_right", [True, False])
+def test_bounds_are_met_however_they_are_said(
+    condition: Callable[[TensorType], bool], is_right: bool
+) -> None:
+    @rule
+    def twice(x: Tensor) -> Law:
+        """-(-x) = x, or the mistaken -x"""
+        once = unary("neg", x)
+        return rewrites(unary("neg", once), x if is_right else once, condition(x.type))
+
+    assert check(twice, shrink=False).verdict == ("tested" if is_right else "refuted")
+
+
+@attribute_function
+def leaves_much(x: TensorType, s: Slices) -> bool:
+    refuse_unless(x.rank == 1, "it must be a list")
+    first, size = known(s.starts[0]), known(s.sizes[0])
+    return known(x.shape[0]) - first - size >= 400
+
+
+def test_a_law_that_fires_for_empty_tensors_alone_is_not_tested() -> None:
+    @rule
+    def negate(x: Tensor, s: Slices) -> Law:
+        """the mistaken -(-slice) = -slice, which holds for none"""
+        once = unary("neg", slice_(x, s))
+        return rewrites(unary("neg", once), once, leaves_much(x.type, s))
+
+    assert check(negate, shrink=False).verdict in ("vacuous", "refuted")
+    found = list(solved_within(negate.directions[0], Random(0)))
+    assert all(0 not in each.left_side.nodes[-1].type.shape for each in found)
+
+
+@attribute_function
+def is_far(x: TensorType, w: Window) -> bool:
+    """Whether a window reaches far; of those of many axes images with their borders are huge."""
+    return w.rank >= 1 and w.dilations[-1] > 30 and w.sizes[-1] >= 2
+
+
+@pytest.mark.deep
+def test_what_a_window_moves_over_is_not_too_large() -> None:
+    @rule
+    def negate(x: Tensor, w: Window) -> Law:
+        """-(-p) = p"""
+        p = pool("max", x, w)
+        return rewrites(unary("neg", unary("neg", p)), p, is_far(x.type, w))
+
+    assert check(negate, shrink=False).verdict == "tested"
+    found = list(solved_within(negate.directions[0], Random(0)))
+    for each in found:
+        nodes = each.left_side.nodes
+        operands = [tuple(nodes[at].type for at in node.operands) for node in nodes]
+        sizes = [padded_size(*pair) for pair in zip(nodes, operands, strict=True)]
+        assert max(sizes) <= MOST_WORK

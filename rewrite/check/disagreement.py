@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 import ml_dtypes
 import numpy as np
@@ -26,8 +27,9 @@ from satura.rewrite.errors import CallError, ProgramError, SaturaError
 from satura.rewrite.ops import Kind
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Node, Program
-from satura.rewrite.types.attributes import BinaryFn, Refuse
+from satura.rewrite.types.attributes import BinaryFn, Refuse, Window
 from satura.rewrite.types.comparison import Index, first_difference
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 MOST_ELEMENTS = 10_000_000  # of a tensor
@@ -39,6 +41,20 @@ NUDGE = 1 / 64  # as much of that in the arguments: a left side that it changes 
 
 class UncomputableError(Exception):
     """The right side has no value; the message says why."""
+
+
+def padded_size(node: Node, operands: Sequence[TensorType]) -> float:
+    """How many elements a node has, or its operand with the borders of its window, if those are
+    more."""
+    found = size_of(node.type)
+    for window in node.attributes:
+        if isinstance(window, Window):
+            sizes = [size_of(operands[0].with_shape((dim,))) for dim in operands[0].shape]
+            first = 0 if window.rank == len(sizes) else 1  # a convolution has images, channels
+            for axis, (lo, hi) in enumerate(zip(window.lo, window.hi, strict=True), first):
+                sizes[axis] += static(lo) + static(hi)
+            found = max(found, prod(sizes))
+    return found
 
 
 def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) -> str:
@@ -53,11 +69,16 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
                 if is_right and size_of(node.type) > MOST_OF_A_RIGHT_LAW:
                     raise ProgramError(f"{node} would be a {node.type}")
                 return ""  # too large to be tried
+            operands = tuple(program.nodes[operand].type for operand in node.operands)
+            if padded_size(node, operands) > MOST_ELEMENTS:
+                return ""
         evaluated = evaluate_all(program, arguments, exact)
     except CallError as error:
         if not left_has_value(program, arguments):
             return ""  # the arguments are at fault
         raise UncomputableError(failure_text(error)) from error
+    except MemoryError:
+        return ""
     except Exception as error:  # a reference may raise anything for attributes that make no sense
         raise UncomputableError(failure_text(error)) from error
     left, right = (evaluated.values[index] for index in program.output_nodes)

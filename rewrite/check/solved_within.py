@@ -7,26 +7,21 @@ the same with what a program reads and compares: C. Aschermann et al., REDQUEEN,
 """
 
 from __future__ import annotations
-import __future__
 
-import ast
-import inspect
-import operator
-import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Iterator, Set
+from dataclasses import fields, is_dataclass, replace
 from random import Random
-from types import FunctionType
 
+from satura.rewrite.check.comparisons import Comparing, Pair
+from satura.rewrite.check.disagreement import padded_size
 from satura.rewrite.check.every_choice import FUNCTIONS
 from satura.rewrite.check.from_operands import draw_from_operands
 from satura.rewrite.check.instances import Instance, Wish, draw_instance, is_trivial, is_well_typed
 from satura.rewrite.check.neighbours import stepped
 from satura.rewrite.check.retyped import converted
-from satura.rewrite.check.solved import conjuncts
 from satura.rewrite.language.dsl import Direction
-from satura.rewrite.language.expressions import Apply, Expression
 from satura.rewrite.language.terms import type_of
+from satura.rewrite.ops.registry import size_of
 from satura.rewrite.types.attributes import Attribute, Padding, Shape, Slices, Window
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import SymbolicDim
@@ -40,28 +35,15 @@ AS_A_WHOLE = 0.7  # of changes, where a field as a whole is one side
 FITTING_DRAWS = 3  # of types for attributes that were solved
 ROUNDS = 15  # changes of one match
 MOST_ASKED = 16_000  # times that conditions are asked in all
-MOST_COMPARED = 500  # comparisons of one condition: a loop may not end for what makes no sense
-MOST_OPTIONS = 20  # of `in (…)`
 MOST_NUMBER = 1 << 12  # of elements, places, steps: more is no match that can be computed often
+MOST_WORK = 1 << 22  # operations and elements of a left side, for the same reason
 OF_DIMS = (TensorType, Shape, Slices, Padding)  # whose extents may be open
-ASKED: Mapping[type, str] = {
-    ast.Eq: "==", ast.NotEq: "!=", ast.In: "in", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">",
-    ast.GtE: ">=",
-}  # fmt: skip
-ORDERS: Mapping[str, tuple[Callable[..., object], int]] = {
-    "<": (operator.lt, -1), "<=": (operator.le, 0), ">": (operator.gt, 1), ">=": (operator.ge, 0),
-}  # fmt: skip
-"""What they ask, and how far above the right side the nearest left one is."""
-RECORDER = "__compared__"
-OURS = ("satura.rewrite.", "numpy")
-Values = Mapping[str, object]
-Pair = tuple[object, object]
 
 
 def solved_within(direction: Direction, random: Random) -> Iterator[Instance]:
     """Well-typed matches for which the conditions hold, as far as equations decide that; many are
     like earlier ones with another extent or dtype, to which the other values are fitted anew."""
-    comparing = _Comparing(direction)
+    comparing = Comparing(direction)
     found: list[Instance] = []
     for number in range(BASES if comparing.has_functions else 0):
         if comparing.times > MOST_ASKED:
@@ -80,13 +62,23 @@ def solved_within(direction: Direction, random: Random) -> Iterator[Instance]:
         instance = _changed_until_it_holds(base, name, comparing, random)
         if instance is not None and not is_well_typed(instance):
             instance = _of_other_types(instance, like, comparing, random)
-        if instance is not None and not is_trivial(instance):
+        if instance is not None and not is_trivial(instance) and _says_enough(instance):
             found.append(instance)
             yield instance
 
 
+def _says_enough(instance: Instance) -> bool:
+    """Whether the left side has elements to compare, and can be computed often."""
+    nodes = instance.left_side.nodes
+    work = 0.0
+    for node in nodes:
+        operands = tuple(nodes[operand].type for operand in node.operands)
+        work += padded_size(node, operands) + node.op.flops(operands, node.attributes, node.type)
+    return size_of(nodes[-1].type) > 0 and work <= MOST_WORK
+
+
 def _of_other_types(
-    instance: Instance, like: Instance, comparing: _Comparing, random: Random
+    instance: Instance, like: Instance, comparing: Comparing, random: Random
 ) -> Instance | None:
     """A match with all attributes of an instance, of types that these fit and for which conditions
     hold; its result has the rank of that of another match."""
@@ -137,7 +129,7 @@ def _retyped(value: TensorType | Attribute, old: DType, new: DType) -> TensorTyp
 
 
 def _changed_until_it_holds(
-    instance: Instance, kept: str, comparing: _Comparing, random: Random
+    instance: Instance, kept: str, comparing: Comparing, random: Random
 ) -> Instance | None:
     """The instance with fields changed one after the other, but for the variable that is `kept`;
     None where conditions still fail."""
@@ -157,153 +149,6 @@ def _changed_until_it_holds(
         if after.met >= answer.met:
             instance, answer = other, after
     return None
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """How many conditions hold, and equations in the first one that does not; the pairs that are
-    not equal there, and the variables that it reads. There are no variables where all hold."""
-
-    met: tuple[int, int]
-    pairs: Sequence[Pair]
-    read: frozenset[str]
-
-
-class _Comparing:
-    """The conditions of a direction, with functions that write down what they compare."""
-
-    def __init__(self, direction: Direction) -> None:
-        self.pairs: list[Pair] = []
-        self.equal = 0
-        self.compared_once = 0  # how many comparisons one condition has made
-        self.times = 0  # that the conditions were asked
-        self.scopes: dict[int, dict[str, object]] = {}
-        self.made: dict[FunctionType, Callable[..., object]] = {}
-        conditions = [part for each in direction.conditions for part in conjuncts(each)]
-        self.read = [frozenset(each.variables()) for each in conditions]
-        self.conditions = [self._recording(each) for each in conditions]
-        made = self.made.items()
-        self.has_functions = any(inspect.unwrap(each) is not plain for plain, each in made)
-
-    def asked(self, values: Values) -> _Answer:
-        """What the conditions say of these values, one after the other."""
-        self.times += 1
-        for number, condition in enumerate(self.conditions):
-            self.pairs, self.equal, self.compared_once = [], 0, 0
-            try:
-                holds = bool(condition.evaluate(values))
-            except Exception:  # an author's function may raise anything for what it does not expect
-                holds = False
-            if not holds:
-                return _Answer((number, self.equal), self.pairs, self.read[number])
-        return _Answer((len(self.conditions), 0), [], frozenset())
-
-    def compared(self, left: object, right: object, asked: str) -> object:
-        """What the comparison gives; a pair that differs is kept, unless by elements."""
-        self.compared_once += 1
-        if self.compared_once > MOST_COMPARED:
-            raise _TooManyError
-        if asked in ORDERS:
-            return self._ordered(left, right, asked)
-        if asked == "in":
-            answer = left in right  # type: ignore[operator]
-            is_equal, options = answer, right if isinstance(right, tuple | list) else ()
-        else:
-            answer = left == right if asked == "==" else left != right
-            is_equal, options = answer is (asked == "=="), (right,)
-        if isinstance(answer, bool):
-            self.equal += is_equal
-            self.pairs += [] if is_equal else [(left, each) for each in options[:MOST_OPTIONS]]
-        return answer
-
-    def _ordered(self, left: object, right: object, asked: str) -> object:
-        """What a comparison of order gives; numbers that are the wrong way round are kept with
-        those nearest to them that are not."""
-        order, above = ORDERS[asked]
-        answer = order(left, right)
-        if answer is True:
-            self.equal += 1
-        elif type(left) is int and type(right) is int:
-            self.pairs += [(left, right + above), (left - above, right)]
-        return answer
-
-    def _recording(self, expression: Expression) -> Expression:
-        if not isinstance(expression, Apply):
-            return expression
-        function = expression.function
-        if function is operator.eq:
-            function = self._equals
-        elif function is not getattr:
-            function = self._function(function)
-        arguments = tuple(map(self._recording, expression.arguments))
-        keywords = tuple((name, self._recording(each)) for name, each in expression.keywords)
-        return Apply(function, arguments, keywords)
-
-    def _equals(self, left: object, right: object) -> object:
-        return self.compared(left, right, "==")
-
-    def _function(self, function: Callable[..., object]) -> Callable[..., object]:
-        """The author's function with its comparisons written down; any other one as it is."""
-        try:
-            plain = inspect.unwrap(function)
-        except Exception:  # a stand-in of the author's may give anything for any field
-            return function
-        if not isinstance(plain, FunctionType) or str(plain.__module__).startswith(OURS):
-            return function
-        if plain not in self.made:
-            self.made[plain] = function  # as long as it is made, and where it cannot be
-            try:
-                self.made[plain] = self._made(plain) or function
-            except Exception:  # its text stands where no copy of it can be made
-                return function
-        return self.made[plain]
-
-    def _made(self, function: FunctionType) -> FunctionType | None:
-        definition = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-        if function.__closure__ or not isinstance(definition, ast.FunctionDef):
-            return None
-        definition.decorator_list = []
-        definition.args.defaults = []  # those of the author's function are taken
-        definition.args.kw_defaults = [None for _ in definition.args.kwonlyargs]
-        written = ast.Module([_Recorded().visit(definition)], [])
-        code = compile(
-            ast.fix_missing_locations(written),
-            function.__code__.co_filename,
-            "exec",
-            __future__.annotations.compiler_flag,
-            dont_inherit=True,
-        )
-        scope = self.scopes.setdefault(
-            id(function.__globals__), {**function.__globals__, RECORDER: self.compared}
-        )
-        for name in function.__code__.co_names:
-            helper = function.__globals__.get(name)
-            if callable(helper):
-                scope[name] = self._function(helper)
-        name, before = definition.name, scope.get(definition.name)
-        exec(code, scope)
-        made = scope[name]
-        assert isinstance(made, FunctionType)
-        made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-        if before is not None:  # what calls itself calls the author's function, which may be cached
-            scope[name] = before
-        return made
-
-
-class _TooManyError(Exception):
-    """A condition compares without end."""
-
-
-class _Recorded(ast.NodeTransformer):
-    """Calls of the recorder in the place of `==`, `!=` and `in`."""
-
-    def visit_Compare(self, node: ast.Compare) -> ast.AST:
-        self.generic_visit(node)
-        asked = [ASKED[type(each)] for each in node.ops if type(each) in ASKED]
-        if len(node.ops) != 1 or not asked:
-            return node
-        arguments = [node.left, node.comparators[0], ast.Constant(asked[0])]
-        return ast.Call(ast.Name(RECORDER, ast.Load()), arguments, [])
 
 
 def _changes(instance: Instance, names: Set[str], pair: Pair) -> list[tuple[Instance, bool]]:
