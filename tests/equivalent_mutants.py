@@ -28,6 +28,16 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
         "1/2 is 0 in integers: both sides are 1",
     ),
     ("no_bias, constant: 0 -> ", "", "scores that all have as much more have the same softmax"),
+    *(
+        (f"{name}, ", rule, SAVES)
+        for name, rule in (
+            ("is_deep", "matmul_in_parts"),
+            ("is_long", "reduce_in_parts"),
+            ("part_count", "matmul_in_parts"),
+            ("part_count", "reduce_in_parts"),
+        )
+    ),
+    ("longest, any/all", "reduce_in_parts", "any of the axes may be cut"),
     ("_ends, comparison: step > 0 -> step >= 0", "", "no step is 0"),
     ("_ends, constant: 0 -> -1", "", "no step is 0"),
     ("order_of_groups, constant: 0 -> -1", "", "last axes stand in the order of first ones"),

@@ -61,6 +61,7 @@ def test_threads_share_long_sums(program: Program) -> None:
     [product(64, 512, 64), reduction((64, 4096), (1,), "sum"), reduction((99,), (0,), "sum")],
 )
 def test_sums_for_all_threads_stay_whole(program: Program) -> None:
+    """And those whose parts would be rounded once more."""
     assert dispatches(program, 2) == 1
 
 

@@ -152,6 +152,14 @@ def centred(dtype: DType, moved: Callable[[Builder, int], int] = turned) -> Made
     return made
 
 
+def summed(axes: tuple[int, ...], *shape: int) -> Made:
+    return lambda b: b.reduce("sum", tensor(b, "x", *shape), axes)
+
+
+def product(rows: int, depth: int, columns: int) -> Made:
+    return lambda b: b.matmul(tensor(b, "x", rows, depth), tensor(b, "y", depth, columns))
+
+
 def flat(b: Builder, x: int) -> int:
     return b.reshape(x, (6,))
 
@@ -212,6 +220,13 @@ CONDITIONS: list[tuple[str, Made, Made]] = [
     ("transpose_into_widened", widened_constant(DType.I8), widened_constant(DType.I32)),
     ("transpose_into_centred", centred(DType.U8), centred(DType.I32)),
     ("reshape_into_dequantised", centred(DType.U8, flat), centred(DType.I32, flat)),
+    ("matmul_in_parts", product(1, 2048, 2048), product(1, 2047, 1)),
+    ("matmul_in_parts", product(32, 2048, 64), product(32, 2048, 65)),
+    ("matmul_in_parts", product(1, 2055, 1), product(1, 2053, 1)),
+    ("reduce_in_parts", summed((0,), 4096, 1), summed((0,), 4095, 1)),
+    ("reduce_in_parts", summed((0, 1), 512, 8), summed((0, 1), 511, 9)),
+    ("reduce_in_parts", summed((1,), 8, 4096), summed((1,), 9, 4096)),
+    ("reduce_in_parts", summed((0,), 4097, 1), summed((0,), 4099, 1)),
 ]
 
 

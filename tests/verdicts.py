@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
+from random import Random
 from typing import Literal
 
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.refute import draws, first_failure
+from satura.rewrite.check.solved_within import solved_within
 from satura.rewrite.check.testing import FIRINGS
 from satura.rewrite.language.dsl import Direction, Rule
 from satura.rewrite.language.expressions import Expression
@@ -23,6 +26,7 @@ from tests.reach import MATCHES, answer
 # refuted: some instance shows that it is wrong. fails: its functions raise something.
 # vacuous: it hardly fires. elsewhere: it fires more or less often than tests/reach.json records.
 # same: it computes the same on all instances. survives: it does not, and none shows it wrong.
+SOLVED = 200  # matches that meet rare conditions
 MutantVerdict = Literal["refuted", "fails", "vacuous", "elsewhere", "survives", "same"]
 CAUGHT: tuple[MutantVerdict, ...] = ("refuted", "fails", "vacuous", "elsewhere")
 Answer = tuple[Attribute, ...] | None
@@ -42,7 +46,9 @@ def draw_matches(name: str, attempts: int) -> tuple[Drawn, ...]:
     """Instances of the left sides of a rule of the book."""
     found = []
     for direction in DEFAULT[name].directions:
-        instances = tuple(draws(direction, 0, attempts))
+        instances = list(draws(direction, 0, attempts))
+        if sum(answer(direction, instance) is not None for instance in instances) < FIRINGS:
+            instances += islice(solved_within(direction, Random(0)), SOLVED)
         answers = tuple(answer(direction, instance) for instance in instances)
         found.append(Drawn(direction, instances, answers))
     return tuple(found)
