@@ -10,23 +10,31 @@ from math import prod
 from satura.rewrite.language.dsl import Law, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import matmul, reduce, reshape, transpose
 from satura.rewrite.types.attributes import Axes, Perm, ReduceFn, Shape, refuse_unless
-from satura.rewrite.types.dims import Dim, static
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules.contraction import keeps_products
+from satura.rules.reshape import with_units_at
 
 LONG_DEPTH, SMALL_PRODUCT = 2048, 2048
 LONG_AXIS, MANY_ELEMENTS, FEW_RESULTS = 512, 4096, 8
 MOST_PARTS = 64
 
 
-def part_count(dim: Dim) -> int:
+def part_count(extent: int) -> int:
     """Into how many even parts an axis is cut: as many as may be.
 
     Refuses where no number divides the extent.
     """
-    found = max(count for count in range(1, MOST_PARTS + 1) if static(dim) % count == 0)
+    found = max(count for count in range(1, MOST_PARTS + 1) if extent % count == 0)
     refuse_unless(found > 1, "the axis has no even parts")
     return found
+
+
+def in_parts(x: TensorType, axis: int) -> Shape:
+    """The shape of x with an axis cut into parts."""
+    extent = static(x.shape[axis])
+    count = part_count(extent)
+    return Shape((*x.shape[:axis], count, extent // count, *x.shape[axis + 1 :]))
 
 
 @attribute_function
@@ -43,9 +51,7 @@ def is_deep(x: TensorType, y: TensorType) -> bool:
 @attribute_function
 def rows_in_parts(x: TensorType) -> Shape:
     """The shape of x with its last axis cut into parts."""
-    *others, depth = x.shape
-    count = part_count(depth)
-    return Shape((*others, count, static(depth) // count))
+    return in_parts(x, x.rank - 1)
 
 
 @attribute_function
@@ -58,9 +64,7 @@ def parts_first(x: TensorType) -> Perm:
 @attribute_function
 def columns_in_parts(y: TensorType) -> Shape:
     """The shape of y with its last axis but one cut into parts."""
-    *batch, depth, columns = y.shape
-    count = part_count(depth)
-    return Shape((*batch, count, static(depth) // count, columns))
+    return in_parts(y, y.rank - 2)
 
 
 @attribute_function
@@ -110,9 +114,7 @@ def longest(x: TensorType, axes: Axes) -> int:
 @attribute_function
 def longest_in_parts(x: TensorType, axes: Axes) -> Shape:
     """The shape of x with the longest of `axes` cut into parts."""
-    at = longest(x, axes)
-    count = part_count(x.shape[at])
-    return Shape((*x.shape[:at], count, static(x.shape[at]) // count, *x.shape[at + 1 :]))
+    return in_parts(x, longest(x, axes))
 
 
 @attribute_function
@@ -128,13 +130,6 @@ def of_the_parts(x: TensorType, axes: Axes) -> Axes:
     return Axes((longest(x, axes),))
 
 
-@attribute_function
-def reduced_shape(x: TensorType, axes: Axes) -> Shape:
-    """The shape of x with extent 1 along `axes`."""
-    dims = (1 if axis in axes.indices else dim for axis, dim in enumerate(x.shape))
-    return Shape(tuple(dims))
-
-
 @rule(reassociates=True)
 def reduce_in_parts(f: ReduceFn, x: Tensor, axes: Axes) -> Law:
     """reduce(f, x, axes) = reduce(f, reduce(f, parts of x, axes within), parts), when there are
@@ -143,6 +138,6 @@ def reduce_in_parts(f: ReduceFn, x: Tensor, axes: Axes) -> Law:
     whole = reduce(f, parts, of_the_parts(x.type, axes))
     return rewrites(
         reduce(f, x, axes),
-        reshape(whole, reduced_shape(x.type, axes)),
+        reshape(whole, with_units_at(Shape(x.type.shape), axes)),
         is_long(x.type, axes),
     )

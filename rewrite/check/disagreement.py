@@ -29,7 +29,6 @@ from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import BinaryFn, Refuse, Window
 from satura.rewrite.types.comparison import Index, first_difference
-from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 MOST_ELEMENTS = 10_000_000  # of a tensor
@@ -52,7 +51,7 @@ def padded_size(node: Node, operands: Sequence[TensorType]) -> float:
             sizes = [size_of(operands[0].with_shape((dim,))) for dim in operands[0].shape]
             first = 0 if window.rank == len(sizes) else 1  # a convolution has images, channels
             for axis, (lo, hi) in enumerate(zip(window.lo, window.hi, strict=True), first):
-                sizes[axis] += static(lo) + static(hi)
+                sizes[axis] += lo + hi
             found = max(found, prod(sizes))
     return found
 
