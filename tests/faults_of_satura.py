@@ -70,9 +70,21 @@ SATURA_FAULTS = (
     # satura/experiments
     Fault(
         "satura/experiments/calibration.py",
-        "np.where(is_bound, memory, work)",
-        "np.where(is_bound, work, memory)",
+        "(*moved, *features.work)",
+        "features.work",
         "tests/test_calibration.py",
+    ),
+    Fault(
+        "satura/experiments/calibration.py",
+        "min(pair, key=_seconds)",
+        "max(pair, key=_seconds)",
+        "tests/test_calibration.py",
+    ),
+    Fault(
+        "satura/experiments/profile.py",
+        "np.cumsum(counts) - (counts - 1) / 2",
+        "np.cumsum(counts)",
+        "tests/test_profile.py",
     ),
     # satura/commands
     Fault(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import satura
 from satura.backend.jit.cache import default_cache
 from satura.backend.target import host_target
+from satura.experiments import calibration
 from satura.experiments.calibration import Sample, errors, fit
 from satura.experiments.training import PER_PATTERN, programs
 from satura.pipeline.rates import VERSION, checked_rates, cost_model, store_rates, stored_rates
@@ -19,6 +21,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.extract.cost import REFERENCE_RATES, CostModel
 from satura.rewrite.extract.extract import extract
 from satura.rewrite.extract.features import RATES, Features
+from satura.rewrite.program.program import Program
 from tests.test_extract import unrewritten
 
 MODEL = CostModel()
@@ -45,7 +48,7 @@ def test_training_programs_tell_every_form_and_most_rates() -> None:
     assert {each.form for each in features} >= {"loop", "view", "row", "contraction", "window"}
     told = {name for each in features for name, amount in each.work if amount}
     needed = {name for name in RATES if name.endswith(".f32")} - {"hop.f32", "product.f32"}
-    assert told >= needed | {"row", "guard", "turned", "gathered", "packed"}
+    assert told >= needed | {"row", "turned", "gathered", "packed", "ordered"}
 
 
 @pytest.mark.deep
@@ -56,7 +59,7 @@ def test_a_seed_gives_the_same_programs() -> None:
 
 def test_planted_rates_are_found_in_spite_of_noise_and_outliers() -> None:
     random = np.random.default_rng(0)
-    planted = MODEL.with_rates(
+    planted = MODEL.with_measured(
         {name: seconds * random.uniform(0.4, 2.5) for name, seconds in REFERENCE_RATES.items()}
     )
     samples = []
@@ -68,6 +71,24 @@ def test_planted_rates_are_found_in_spite_of_noise_and_outliers() -> None:
     unseen = [each for each in samples if each.is_held_out]
     assert errors(fitted, unseen)["all"] < 0.1 < errors(MODEL, unseen)["all"]
     assert all(seconds >= 0 for seconds in fitted.rates.values())
+
+
+def test_the_least_of_all_passes_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that others share is slow for seconds at a time."""
+    features = Features("loop", "f32")
+    passes = iter([(1.0, 5.0), (4.0, 2.0), (4.0, 5.0)])
+
+    def timed(about: str, program: Program, seed: int) -> Iterator[Sample]:
+        first, second = next(passes)
+        yield Sample(about, features, first, False)
+        yield Sample(about, features, second, True)
+
+    monkeypatch.setattr(calibration, "programs", lambda seed: [("one", None)])
+    monkeypatch.setattr(calibration, "_timed", timed)
+    shares: list[float] = []
+    found = calibration.measure(0, lambda _, share: shares.append(share))
+    assert [(each.seconds, each.is_held_out) for each in found] == [(1.0, False), (2.0, True)]
+    assert shares == pytest.approx([0, 1 / 3, 2 / 3])
 
 
 def test_what_nothing_tells_stays_as_it_was() -> None:

@@ -67,7 +67,49 @@ def test_the_parts_of_a_concat_compute_apart() -> None:
     build = Builder()
     value = build.unary("exp", build.input("x", DType.F32, (100,)))
     done = amounts(only(build, build.concat([value, build.unary("neg", value)], 0)))
-    assert done == {"dear.f32": 2 * 10 * 100, "cheap.f32": 100, "guard": 200}
+    assert done == {"dear.f32": 2 * 10 * 100, "cheap.f32": 100, "row": 2}
+
+
+PADDED = [
+    ((1, 0, 0), (1, 0, 0), 3),
+    ((0, 0, 2), (0, 0, 0), 2 * 4 * 10),
+    ((0, 1, 0), (0, 1, 1), 3 * 4 + 2 * 4 * 12),
+]
+
+
+@pytest.mark.parametrize(("lo", "hi", "runs"), PADDED)
+def test_a_pad_cuts_loops_into_runs(lo: tuple[int, ...], hi: tuple[int, ...], runs: float) -> None:
+    build = Builder()
+    padded = build.pad(build.input("x", DType.F32, (4, 10, 30)), lo, hi)
+    assert amounts(only(build, build.unary("neg", padded)))["row"] == runs
+
+
+def test_a_row_compares_each_element_of_a_pad() -> None:
+    build = Builder()
+    padded = build.pad(build.input("x", DType.F32, (4, 10, 30)), (0, 1, 0), (0, 1, 1))
+    assert amounts(only(build, build.reduce("sum", padded, (2,))))["masked"] == 4 * 12 * 31
+
+
+def test_a_maximum_of_two_tensors_takes_more_than_one_with_a_number() -> None:
+    build = Builder()
+    x, y = (build.input(name, DType.F32, (100,)) for name in "xy")
+    number = build.broadcast(build.constant(np.ones(1, np.float32)), (100,))
+    done = [amounts(only(build, build.binary("max", x, each))) for each in (y, number)]
+    assert done == [{"cheap.f32": 4 * 100}, {"cheap.f32": 100}]
+    whole = build.input("i", DType.I32, (100,))
+    beside = build.input("j", DType.I32, (100,))
+    assert amounts(only(build, build.binary("max", whole, beside))) == {"cheap.i32": 100}
+
+
+def test_more_first_places_and_longer_rows_take_more_comparisons() -> None:
+    def steps(extent: int, count: int) -> float:
+        build = Builder()
+        x = build.input("x", DType.F32, (10, extent))
+        return amounts(only(build, build.first_places(x, count)))["ordered"]
+
+    assert 10 * 1000 < steps(1000, 1) < 1.1 * steps(1000, 1) < steps(1000, 8)
+    assert steps(1000, 8) - 10 * 1000 > steps(100, 8) - 10 * 100  # more of them are found late
+    assert steps(0, 0) >= 0 and np.isfinite(steps(0, 0))
 
 
 @pytest.mark.parametrize(("width", "times"), [(3, 16), (16, 16), (40, 40)])

@@ -92,7 +92,13 @@ def test_errors_and_ranks() -> None:
     assert found.errors == {"loop": 0.5}
     assert found.spearman == pytest.approx(1)
     assert rows((1, 2), (2, 1)).spearman == pytest.approx(-1)
-    assert rows((1, 2)).spearman == 1
+    assert rows((1, 2)).spearman == rows((1, 2), (1, 3)).spearman == 1
+
+
+def test_dispatches_that_are_predicted_alike_have_one_rank() -> None:
+    """In whatever order they are; a noise of the times among them costs little."""
+    found = [rows((1, a), (1, b), (2, c)).spearman for a, b, c in ((1, 2, 3), (2, 1, 3), (1, 3, 2))]
+    assert found == pytest.approx([0.75**0.5, 0.75**0.5, 0])
 
 
 def test_the_share_is_that_of_the_tighter_limit() -> None:

@@ -6,7 +6,7 @@ it: columns in whole vectors, and tiles of few rows at the rate that loads or la
 
 from __future__ import annotations
 
-from math import ceil, inf, prod
+from math import ceil, inf, log, log2, prod
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.features import Amount, rate
@@ -21,7 +21,16 @@ from satura.rewrite.ops.winograd import (
     tile_count,
     transformed_elements,
 )  # fmt: skip
-from satura.rewrite.types.attributes import Attribute, Groups, ReduceFn, Window
+from satura.rewrite.types.attributes import (
+    Attribute,
+    Axis,
+    BinaryFn,
+    Count,
+    Groups,
+    Padding,
+    ReduceFn,
+    Window,
+)  # fmt: skip
 from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.tensor_type import DType, TensorType
 
@@ -39,6 +48,39 @@ class SlicedAmount(tuple[str, float]):
         made = super().__new__(cls, (name, amount * scale))
         made.slices = slices
         return made
+
+
+class CutAmount(tuple[str, float]):
+    """The runs that a plain loop is cut into, as by a pad; any other loop tells each of so many
+    `elements` from its neighbours."""
+
+    elements: float
+
+    def __new__(cls, runs: float, elements: float) -> CutAmount:
+        made = super().__new__(cls, ("row", runs))
+        made.elements = elements
+        return made
+
+
+def times(amount: Amount, scale: float) -> Amount:
+    """What is done for so many times as many elements."""
+    name, number = amount
+    if isinstance(amount, CutAmount):
+        return CutAmount(number * scale, amount.elements * scale)
+    return name, number * scale
+
+
+def cut_work(classes: EClasses, node: ENode, cls: int) -> Amount:
+    """Where a pad or concat cuts the loops of its result."""
+    shape = _shape(classes.sized[cls])
+    first, *_ = node.attributes
+    if isinstance(first, Axis):
+        runs = 2 * prod(shape[: first.index])
+    else:
+        assert isinstance(first, Padding)
+        ends = [(lo != 0) + (hi != 0) for lo, hi in zip(first.lo, first.hi, strict=True)]
+        runs = sum((1 + each) * prod(shape[:axis]) for axis, each in enumerate(ends) if each)
+    return CutAmount(runs, classes.elements[cls])
 
 
 def of_both(first: Amount, second: Amount) -> Amount:
@@ -60,7 +102,10 @@ _TILES_OF_A_BLOCK = 96  # of a winograd, for which weights are transformed once
 _QUERIES_OF_A_BLOCK = 8  # at least, where there are enough threads
 _POOLED = 4  # neighbouring results of a pool that are computed at a time
 _COMPARED = 3.0  # instructions of a maximum, which keeps NaN
+_ORDERED = 4.0  # those of one of two tensors, which orders zeros by their signs, too
+_EXTREMES = (BinaryFn("max"),), (BinaryFn("min"),)
 _OCTETS_OF_A_WORD = 4
+_SUNK = 4.0  # comparisons that a level of a heap takes as long as
 _IN_FLIGHT = 8.0  # multiply-adds that hide their latency
 _WIDE_LANES = 16  # vectors of so many f32 come with twice the registers
 _TALLEST = {True: {1: 10, 2: 12, 3: 8, 4: 6}, False: {1: 8, 2: 6}}
@@ -78,8 +123,15 @@ def elementwise_work(classes: EClasses, node: ENode, cls: int) -> Amount:
         flops = _flops(classes, node, result)
         weight = flops / max(1.0, classes.elements[cls])
         dtype = classes.types[node.operands[0]].dtype if node.operands else result.dtype
+        if node.attributes in _EXTREMES and dtype.is_float and not _is_of_known(classes, node):
+            flops *= _ORDERED
         found = classes.amounts[key] = rate("dear" if weight > _DEAR else "cheap", dtype), flops
     return found
+
+
+def _is_of_known(classes: EClasses, node: ENode) -> bool:
+    """Whether an operand is a constant."""
+    return any(map(classes.known.__getitem__, node.operands))
 
 
 def reduction_work(classes: EClasses, node: ENode) -> Amount:
@@ -234,8 +286,24 @@ def lonely_work(classes: EClasses, node: ENode, lanes: int) -> Work:
     """What an op with a kernel of its own computes."""
     if node.op == "recurrence":
         return _recurrence_work(classes, node, lanes)
+    if node.op == "first_places":
+        return _places_work(classes, node)
     rows, *_ = _shape(classes.sized[node.operands[0]])
-    return ((rate("hop", DType.F32), _operand_elements(classes, node)),), float(rows)
+    added = float(prod(_shape(classes.sized[node.operands[1]])))
+    hops = rate("hop", DType.F32), _operand_elements(classes, node)
+    return (hops, ("row", added)), float(rows)
+
+
+def _places_work(classes: EClasses, node: ENode) -> Work:
+    """What the first elements of rows take: a comparison of each element, and of random ones so
+    many go through the heap. `first_places.py` of the backend has the kernel."""
+    count, _ = node.attributes
+    assert isinstance(count, Count)
+    rows, extent = _shape(classes.sized[node.operands[0]])
+    kept = max(1, count.value)
+    sunk = kept * (2 + log(max(kept, extent) / kept))  # put in, replaced, and taken out
+    steps = extent + _SUNK * sunk * log2(kept + 1)
+    return (("ordered", rows * steps),), float(rows)
 
 
 def _operand_elements(classes: EClasses, node: ENode) -> float:

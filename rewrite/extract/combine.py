@@ -9,10 +9,12 @@ from functools import partial
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.amounts import (
     NOTHING,
+    CutAmount,
     SlicedAmount,
     attention_work,
     contraction_work,
     crossed_work,
+    cut_work,
     elementwise_work,
     lonely_work,
     octet_work,
@@ -22,6 +24,7 @@ from satura.rewrite.extract.amounts import (
     pool_work,
     reduction_work,
     row_work,
+    times,
     winograd_work,
 )  # fmt: skip
 from satura.rewrite.extract.cost import CostModel
@@ -89,8 +92,8 @@ def combine(
         is_apart = table is not None and is_turned(table.work.values())
         gathered = ("scattered" if is_apart else "gathered"), touched
         if parts[1] is not None and _takes_rows(classes, node):
-            for each, (name, amount) in parts[1].work.items():
-                work[each] = name, amount * model.lanes
+            for each, amount in parts[1].work.items():
+                work[each] = times(amount, model.lanes)
         return base.but(reads=reads, work={**work, cls: gathered})
     if kind is Kind.ALONE:
         anchor = Anchor(cls, *lonely_work(classes, node, model.lanes))
@@ -173,8 +176,7 @@ def _layout(classes: EClasses, base: Fragment, lanes: int) -> Fragment | None:
     part = base.parts[0]
     stored = classes.bytes[base.cls]
     if base.node.op in ("pad", "concat"):
-        # Guarded reads cost a comparison and, at worst, the vectorisation of the loop.
-        return base.but(work={**base.work, base.cls: ("guard", classes.elements[base.cls])})
+        return base.but(work={**base.work, base.cls: cut_work(classes, base.node, base.cls)})
     if part is None or part.form in _SEEN:
         scale = 1.0
         reads = base.reads
@@ -188,9 +190,12 @@ def _layout(classes: EClasses, base: Fragment, lanes: int) -> Fragment | None:
         work = base.work
         if base.node.op == "slice":
             seen = frozenset(base.node.attributes)
-            work = {cls: SlicedAmount(each, scale, seen) for cls, each in work.items()}
+            work = {
+                cls: each if isinstance(each, CutAmount) else SlicedAmount(each, scale, seen)
+                for cls, each in work.items()
+            }
         elif scale != 1:
-            work = {cls: (name, amount * scale) for cls, (name, amount) in work.items()}
+            work = {cls: times(each, scale) for cls, each in work.items()}
         if base.node.op not in ("transpose", "reshape"):
             return base.but(form=form, reads=reads, work=work)
         return _moved(classes, base.but(form=form, work=work), part)

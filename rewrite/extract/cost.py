@@ -1,7 +1,8 @@
 """The cost of a dispatch, in seconds: a launch + max(bytes, work), both at the machine's rates.
 
 The lesser of the two hides behind the other, but not wholly: so of two dispatches that would take
-equally long the one with less to do is cheaper.
+equally long the one with less to do is cheaper. Nothing hides by the rates that were measured, with
+which sums of both predict best: most kernels read in one loop and compute in the next.
 
 A cost model is additive over dispatches. `seconds` is the only place where features become time:
 for candidates, for the copies that a placement needs, and for what is reported as predicted. The
@@ -24,7 +25,7 @@ from satura.rewrite.extract.checked import DEAREST
 from satura.rewrite.extract.features import MEMORY, RATES, Amount, Features, copy_features
 
 REFERENCE_LANES = 16
-_HIDDEN = 1 / 16  # what a second costs that hides: less than any prediction is exact to
+HIDDEN = 1 / 16  # what a second costs that hides: less than any prediction is exact to
 
 _OF_F32: Mapping[str, float] = {
     "contraction": 1 / 110e9, "tile": 13e-9, "product": 1 / 22e9, "depthwise": 1 / 24e9,
@@ -41,8 +42,9 @@ _SLOWER: Mapping[str, float] = {
 
 _OTHERS: Mapping[str, float] = {
     "launch": 2.5e-6, "host": 100e-6, "barrier": 3e-6, "row": 1.8e-9,
-    "guard": 1 / 8e9, "masked": 1 / 0.4e9, "turned": 1 / 16e9, "scattered": 1 / 1.4e9,
-    "gathered": 1 / 40e9, "packed": 1 / 16e9, "octets": 1 / 330e9, "transformed": 1 / 5e9,
+    "masked": 1 / 0.4e9, "turned": 1 / 16e9, "scattered": 1 / 1.4e9,
+    "gathered": 1 / 40e9, "ordered": 1 / 0.9e9, "packed": 1 / 16e9, "octets": 1 / 330e9,
+    "transformed": 1 / 5e9,
     "near": 1 / 12e9, "far": 1 / 12e9, "constant": 1 / 12e9,
 }  # fmt: skip
 """Bytes are as slow as where all cores share the memory: a tensor that is stored may displace what
@@ -58,12 +60,6 @@ _OF_8_LANES: Mapping[str, float] = {
 }  # fmt: skip
 """What was measured on a CPU with AVX2; all else takes twice as long as with vectors of twice the
 width."""
-
-
-def _overlapped(work: float, memory: float) -> float:
-    """How long both take at the same time. It grows with each, and is subadditive: what is fused
-    takes no longer."""
-    return max(work, memory) + _HIDDEN * min(work, memory)
 
 
 def _is_widened(kind: str, dtype: str) -> bool:
@@ -96,7 +92,7 @@ class CostModel:
 
     Vectors hold `lanes` elements of f32. `threads` run a dispatch,
     but no more than `streams` of them share the bandwidth of the memory. `sizes` are typical sizes
-    of symbols; others count as 64.
+    of symbols; others count as 64. A second that hides behind others costs `hidden` of one.
     """
 
     rates: Mapping[str, float] = field(default_factory=lambda: REFERENCE_RATES)
@@ -104,6 +100,7 @@ class CostModel:
     threads: int = 1
     streams: int = 4
     sizes: Mapping[str, int] = field(default_factory=dict)
+    hidden: float = HIDDEN
     # A constant stored costs little at run time, but not nothing.
     constant_byte: float = 1e-13
     constant: float = 1e-9
@@ -126,6 +123,10 @@ class CostModel:
         """This model with some rates changed."""
         return self._with(rates={**self.rates, **rates})
 
+    def with_measured(self, rates: Mapping[str, float]) -> Self:
+        """This model with rates that a machine was asked for, by which nothing hides."""
+        return self._with(rates={**self.rates, **rates}, hidden=1.0)
+
     def with_sizes(self, sizes: Mapping[str, int]) -> Self:
         """This model for other typical sizes of symbols."""
         return self._with(sizes=dict(sizes))
@@ -142,7 +143,7 @@ class CostModel:
         """All that its costs depend on, as one line."""
         rates = " ".join(f"{name}={seconds!r}" for name, seconds in sorted(self.rates.items()))
         sizes = " ".join(f"{name}={size}" for name, size in sorted(self.sizes.items()))
-        others = (self.lanes, self.threads, self.streams, self.constant_byte)
+        others = (self.lanes, self.threads, self.streams, self.hidden, self.constant_byte)
         return f"{rates}; {sizes}; {others} {self.constant!r}"
 
     def seconds(self, features: Features) -> float:
@@ -153,28 +154,30 @@ class CostModel:
 
     def together(self, work: float, memory: float, units: float) -> float:
         """How long a dispatch of kernels takes, of so many seconds of one thread for either."""
-        alone = _overlapped(work, memory)
+        alone = self._overlapped(work, memory)
         if self.threads > 1 and units > 1:
             shared = min(self.threads, units)
-            together = _overlapped(work / shared, memory / min(shared, self.streams))
+            together = self._overlapped(work / shared, memory / min(shared, self.streams))
             alone = min(alone, together + self.rates["barrier"])
         return self.rates["launch"] + alone
 
+    def _overlapped(self, work: float, memory: float) -> float:
+        """How long both take at the same time. It grows with each, and is subadditive: what is
+        fused takes no longer."""
+        return max(work, memory) + self.hidden * min(work, memory)
+
     def terms(self, features: Features) -> dict[str, float]:
-        """The seconds of a dispatch by rate, of the side, bytes or work, that takes longer."""
+        """The seconds of a dispatch by rate; of what hides, as much as it costs."""
         start = "host" if features.form == "host" else "launch"
-        found = {start: self.rates[start]}
-        left = self.seconds(features) - self.rates[start]
         moved = zip(MEMORY, (features.near, features.far, features.constants), strict=True)
         memory = {name: self.rates[name] * amount for name, amount in moved if amount}
-        work = {name: self.rates[name] * amount for name, amount in features.summed.items()}
-        side = memory
-        if start == "launch" and sum(work.values()) > sum(memory.values()):
-            side = work
-        alone = sum(side.values())
-        for name, seconds in side.items():  # threads share it
-            found[name] = seconds * left / alone if alone else 0.0
-        return found
+        done = features.summed if start == "launch" else {}
+        work = {name: self.rates[name] * amount for name, amount in done.items()}
+        lesser, greater = sorted((memory, work), key=lambda side: sum(side.values()))
+        alone = {**greater, **{name: seconds * self.hidden for name, seconds in lesser.items()}}
+        left, total = self.seconds(features) - self.rates[start], sum(alone.values())
+        shares = {name: seconds * left / total if total else 0.0 for name, seconds in alone.items()}
+        return {start: self.rates[start], **shares}  # threads share all but the start
 
     def work(self, features: Features) -> float:
         """The part of one thread's time that is spent computing."""

@@ -11,14 +11,15 @@ A rate is named by what is done and, after a dot, by the element type that it is
                   the contiguous axis, idle lanes counted
     pool, hop     instructions of pools that vectorise, and operations of those over a strided
                   innermost axis
-    reduction     elements that a row's reductions read; `row` counts the rows, and the runs of a
-                  copy between which addresses jump
+    reduction     elements that a row's reductions read; `row` counts the rows, and the runs between
+                  which the addresses of a copy jump, or a part of a pad or concat ends
     cheap, dear   elementwise work: a few instructions each, or a polynomial as exp has
-    guard         elements of pads and concats of plain loops, which are cut where a part ends
-    masked        those of rows and epilogues, each of which is compared, and chosen from all parts
+    masked        elements of pads and concats of rows and epilogues, each of which is compared, and
+                  chosen from all parts
     turned        bytes whose innermost axis is another one where plain loops read them, in blocks
     scattered     such bytes where others read them, one by one, and where data says
     gathered      bytes that are read where data says, in runs
+    ordered       comparisons whose outcome nobody can guess
     packed        bytes of a varying operand that are copied to panels
     near, far     bytes read and stored, of tensors that caches hold and the rest of larger ones
     constant      bytes of constants: other dispatches have displaced them since the last run
@@ -41,10 +42,9 @@ TYPED = (
     "dear",
 )  # fmt: skip
 UNTYPED = (
-    "octets", "transformed", "row", "guard", "masked", "turned", "scattered", "gathered", "packed",
+    "octets", "transformed", "row", "masked", "turned", "scattered", "gathered", "ordered",
+    "packed",
 )  # fmt: skip
-INNERMOST = {"guard": "masked", "turned": "scattered"}
-"""What plain loops do as a whole, and what that is where it is done element by element."""
 MEMORY = ("near", "far", "constant")
 NEAR_BYTES = 2.0**20  # of one tensor
 UNIT_BYTES = 16384.0  # stored by one thread at a time

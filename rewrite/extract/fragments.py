@@ -9,18 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import partial
-from operator import itemgetter
 
 from satura.rewrite.egraph.classes import EClasses, ENode
-from satura.rewrite.extract.amounts import NOTHING
+from satura.rewrite.extract.amounts import NOTHING, CutAmount
 from satura.rewrite.extract.cost import CostModel, asked_seconds, checked_seconds, copy_seconds
-from satura.rewrite.extract.features import (
-    INNERMOST,
-    NEAR_BYTES,
-    UNIT_BYTES,
-    Amount,
-    Features,
-)  # fmt: skip
+from satura.rewrite.extract.features import NEAR_BYTES, UNIT_BYTES, Amount, Features
 from satura.rewrite.extract.forms import Fused
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.index_map import Index
@@ -136,8 +129,7 @@ class Fragment:
         if self.anchor is not None:
             work += self.anchor.work
             units = self.anchor.units
-            if not INNERMOST.keys().isdisjoint(map(itemgetter(0), work)):
-                work = [(INNERMOST.get(name, name), amount) for name, amount in work]
+            work = [_one_by_one(amount) for amount in work]
         return work, near, far, constants, max(1.0, units)
 
     def _described(self) -> str:
@@ -165,6 +157,13 @@ class Fragment:
         changed = object.__new__(Fragment)
         changed.__dict__.update(self.__dict__, **changes)
         return changed
+
+
+def _one_by_one(amount: Amount) -> Amount:
+    """What plain loops do as a whole, where it is done element by element."""
+    if isinstance(amount, CutAmount):
+        return "masked", amount.elements
+    return ("scattered", amount[1]) if amount[0] == "turned" else amount
 
 
 def placement(classes: EClasses, cls: int, node: ENode) -> Fragment:

@@ -1,14 +1,14 @@
 """Calibration: the rates of this machine, learnt from training programs.
 
-Each dispatch of a training program is timed alone, and the rates are those with which the cost
-model's relative errors are least: by least squares over rates that are not negative, where a
-dispatch counts on the side (bytes or work) that takes longer, and less the worse it fits. What no
-program tells stays near the default.
+Each dispatch of a training program is timed alone, in several passes over all of them: a machine
+that others share is slow for seconds at a time. The rates are those with which the cost model's
+relative errors are least: by least squares over rates that are not negative, where a dispatch
+counts less the worse it fits. What no program tells stays near the default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -21,10 +21,11 @@ from satura.pipeline.inputs import random_inputs
 from satura.pipeline.phases import Progress
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import MEMORY, Features
+from satura.rewrite.program.program import Program
 
 Vector = NDArray[np.float64]
 
-_ROUNDS = 12
+_PASSES, _ROUNDS = 3, 12
 _REPEATS = 25  # of the fit
 _SWEEPS = 300  # at most, of one step of the fit
 _SETTLED = 1e-9  # a change of every rate after which sweeps end
@@ -66,44 +67,50 @@ def calibrate(model: CostModel, seed: int = 0, progress: Progress | None = None)
 
 
 def measure(seed: int = 0, progress: Progress | None = None) -> list[Sample]:
-    """Time every dispatch of the training programs."""
-    from satura.pipeline.api import compile as compile_program
-
-    found: list[Sample] = []
+    """Time every dispatch of the training programs, the least of all passes."""
     given = list(programs(seed))
-    for number, (about, program) in enumerate(given):
-        if progress is not None:
-            progress(about, number / len(given))
-        compiled: Compiled = compile_program(program, 1, rules="none")
-        seconds = compiled.measure(random_inputs(program, seed=seed), _ROUNDS, True).seconds
-        for dispatch, taken in seconds.items():
-            features = compiled.rewritten.schedule.dispatches[dispatch].features
-            if features is not None:
-                held = dispatch % _HELD_OUT == _HELD_OUT - 1
-                found.append(Sample(about, features, taken, held))
+    found: list[Sample] = []
+    for turn in range(_PASSES):
+        timed: list[Sample] = []
+        for number, (about, program) in enumerate(given):
+            if progress is not None:
+                progress(about, turn / _PASSES + number / len(given) / _PASSES)
+            timed += _timed(about, program, seed)
+        found = [min(pair, key=_seconds) for pair in zip(found or timed, timed, strict=True)]
     return found
 
 
+def _timed(about: str, program: Program, seed: int) -> Iterator[Sample]:
+    """The dispatches of one training program; its kernels are remembered."""
+    from satura.pipeline.api import compile as compile_program
+
+    compiled: Compiled = compile_program(program, 1, rules="none")
+    seconds = compiled.measure(random_inputs(program, seed=seed), _ROUNDS, True).seconds
+    for dispatch, taken in seconds.items():
+        features = compiled.rewritten.schedule.dispatches[dispatch].features
+        if features is not None:
+            yield Sample(about, features, taken, dispatch % _HELD_OUT == _HELD_OUT - 1)
+
+
+def _seconds(sample: Sample) -> float:
+    return sample.seconds
+
+
 def fit(model: CostModel, samples: Sequence[Sample]) -> CostModel:
-    """`model` with the rates that predict the samples best."""
+    """`model` with the rates that predict the samples best, none of which hides another."""
     names = sorted(model.rates)
     column = {name: number for number, name in enumerate(names)}
     scale = np.array([model.rates[name] for name in names])
-    sides = [_sides(each.features, column) for each in samples]
-    memory, work = (np.array(each) for each in zip(*sides, strict=True))
     seconds = np.array([each.seconds for each in samples])
-    memory, work = (each * scale / seconds[:, None] for each in (memory, work))
-    launch = np.zeros_like(memory)
-    launch[:, column["launch"]] = model.rates["launch"] / seconds
+    rows = np.array([_amounts(each.features, column) for each in samples])
+    rows *= scale / seconds[:, None]
     found = np.ones(len(names))
     for _ in range(_REPEATS):
-        is_bound = (memory @ found > work @ found)[:, None]
-        rows = np.where(is_bound, memory, work) + launch
         off = np.abs(rows @ found - 1.0)
         weights = 1.0 / np.maximum(off, _TOLERANCE)
         found = 0.5 * found + 0.5 * _least_squares(rows, weights, found)
     rates = dict(zip(names, (found * scale).tolist(), strict=True))
-    return model.with_rates(rates)
+    return model.with_measured(rates)
 
 
 def errors(model: CostModel, samples: Sequence[Sample]) -> dict[str, float]:
@@ -116,15 +123,14 @@ def errors(model: CostModel, samples: Sequence[Sample]) -> dict[str, float]:
     return {name: median(found) for name, found in sorted(groups.items()) if found}
 
 
-def _sides(features: Features, column: dict[str, int]) -> tuple[Vector, Vector]:
-    """Amounts by rate: of the bytes that a dispatch moves, and of its work."""
-    memory, work = np.zeros(len(column)), np.zeros(len(column))
-    moved = features.near, features.far, features.constants
-    for name, amount in zip(MEMORY, moved, strict=True):
-        memory[column[name]] += amount
-    for name, amount in features.work:
-        work[column[name]] += amount
-    return memory, work
+def _amounts(features: Features, column: dict[str, int]) -> Vector:
+    """What a dispatch does, by rate."""
+    found = np.zeros(len(column))
+    found[column["launch"]] = 1.0
+    moved = zip(MEMORY, (features.near, features.far, features.constants), strict=True)
+    for name, amount in (*moved, *features.work):
+        found[column[name]] += amount
+    return found
 
 
 def _least_squares(rows: Vector, weights: Vector, start: Vector) -> Vector:

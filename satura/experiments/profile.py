@@ -79,12 +79,12 @@ class Profile:
 
     @property
     def spearman(self) -> float:
-        """The rank correlation of predicted and measured seconds; 1 for fewer than two."""
-        if len(self.dispatches) < 2:
+        """The rank correlation of predicted and measured seconds; 1 where either are all equal."""
+        predicted = [each.predicted for each in self.dispatches]
+        seconds = [each.seconds for each in self.dispatches]
+        if min(len(set(predicted)), len(set(seconds))) < 2:
             return 1.0
-        pairs = [(each.predicted, each.seconds) for each in self.dispatches]
-        first, second = (_ranks(each) for each in zip(*pairs, strict=True))
-        return float(np.corrcoef(first, second)[0, 1])
+        return float(np.corrcoef(_ranks(predicted), _ranks(seconds))[0, 1])
 
 
 def profile(compiled: Compiled, arguments: Mapping[str, Array], rounds: int = 15) -> Profile:
@@ -143,9 +143,9 @@ def _least(compiled: Compiled, arguments: Mapping[str, Array]) -> float:
 
 
 def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
-    order = np.empty(len(values), np.float64)
-    order[np.argsort(values, kind="stable")] = np.arange(len(values))
-    return order
+    """The place of each value among all; equal ones share the mean of theirs."""
+    _, number, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[number]
 
 
 def _text(schedule: Schedule, dispatch: Dispatch) -> str:

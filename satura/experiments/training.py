@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import DType
 
 PER_PATTERN = 16
+_VECTOR = 16  # elements
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,15 @@ class Drawing:
         return self.build.constant(numbers.astype((dtype or self.dtype).numpy))
 
     def tensor(self, rank: int) -> int:
-        """An input with a few hundred to a few million elements."""
+        """An input with a few hundred to a few million elements; half of them have last axes of
+        whole vectors, as those of most models are."""
         total, last = self.sizes((1e3, 3e6), (8, 800))
         shape = [1] * (rank - 2) + [max(1, total // last), last]
         if rank == 3:
             shape[0] = self.size(2, 9)
             shape[1] = max(1, shape[1] // shape[0])
+        if self.choice(0, 1):
+            shape[-2:] = [_VECTOR * ceil(extent / _VECTOR) for extent in shape[-2:]]
         return self.input(*shape)
 
     def beside(self, x: int) -> int:

@@ -17,7 +17,7 @@ from satura.rewrite.errors import CallError, brief
 from satura.rewrite.extract.cost import CostModel, given_or_default
 from satura.rewrite.extract.features import RATES
 
-VERSION = 1
+VERSION = 2
 COSTS = ("reference", "default", "calibrated")
 
 
@@ -81,4 +81,4 @@ def cost_model(
     rates = stored_rates()
     if rates is None:
         raise CallError("there are no rates of this machine yet: run `satura calibrate` first")
-    return model.with_rates(rates)
+    return model.with_measured(rates)
