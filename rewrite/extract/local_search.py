@@ -349,6 +349,8 @@ class _Search:
         A class that is not computed may get cheaper by it, and is then offered in turn.
         """
         for reader in self.graph.users[cls]:
+            if not (levels or self.uses[reader]):
+                continue
             old = self.picks.get(reader)
             if old is None:
                 continue
@@ -356,7 +358,7 @@ class _Search:
             if self.uses[reader]:
                 if not reads and self.choose_with(reader, cls):
                     changed.append((reader, old))
-            elif levels and (reads or self.cheapen(reader, reads=cls)):
+            elif reads or self.cheapen(reader, reads=cls):
                 if not reads:
                     changed.append((reader, old))
                 self.offer(reader, changed, levels - 1)
@@ -392,8 +394,8 @@ class _Search:
         graph, before = self.graph, self.total
         changed: list[tuple[int, int]] = []
         for reader in self.graph.users[cls]:
-            old = self.picks.get(reader)
-            if old is not None and self.uses[reader] and cls in graph.leaves[old]:
+            if self.uses[reader] and cls in self.below[reader]:
+                old = self.picks[reader]
                 if not self.choose_without(reader, cls):
                     break
                 changed.append((reader, old))

@@ -10,14 +10,9 @@ from satura.rewrite.extract.choice_graph import ChoiceGraph
 def nearby(graph: ChoiceGraph, classes: Iterable[int]) -> set[int]:
     """Some classes, those that read them or are read by them, and what else reads the latter:
     where other picks for some may make others worth while."""
-    found: set[int] = set()
-    for cls in classes:
-        found.add(cls)
-        found.update(graph.users[cls])
-        for leaf in graph.readable[cls]:
-            found.add(leaf)
-            found.update(graph.users[leaf])
-    return found
+    found = set(classes)
+    leaves = {leaf for cls in found for leaf in graph.readable[cls]}
+    return found.union(leaves, *[graph.users[cls] for cls in found | leaves])
 
 
 def looks(
