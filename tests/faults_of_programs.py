@@ -31,6 +31,18 @@ PROGRAM_FAULTS = (
         "tests/test_index_map.py",
     ),
     Fault(
+        "rewrite/types/index_map.py",
+        "(2 * number + divisor) // (2 * divisor)",
+        "number // divisor",
+        "tests/test_index_map.py",
+    ),
+    Fault(
+        "rewrite/types/index_map.py",
+        "near - more * divisor",
+        "near",
+        "tests/test_index_map.py",
+    ),
+    Fault(
         "rewrite/types/comparison.py",
         "np.isnan(a) & np.isnan(b)",
         "np.isnan(a) | np.isnan(b)",

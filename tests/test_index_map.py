@@ -97,6 +97,33 @@ def test_quotients_cancel_over_contiguous_tensors() -> None:
     assert at == 768 * symbol("$0") + symbol("$1")
 
 
+def test_rows_that_begin_a_little_earlier_each_are_divided_by_none() -> None:
+    """As those of scores by relative position are: a pad, two reshapes and a slice shift them."""
+    (_, row, column), ranges = variables((4, 99, 99))
+    assert divide(row * 197 + column + 99, 198, ranges) == (row, column - row + 99)
+    assert divide(row * 197 + column + 297, 198, ranges) == (row + 1, column - row + 99)
+    for past in (97, 100):  # one row more or less for some
+        quotient, rest = divide(row * 197 + column + past, 198, ranges)
+        assert not is_affine(quotient) and not is_affine(rest)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-400, 400), st.integers(1, 5)), max_size=3),
+    st.integers(-400, 400),
+    st.integers(2, 200),
+)
+def test_quotient_and_rest_are_those_of_python(
+    terms: list[tuple[int, int]], constant: int, divisor: int
+) -> None:
+    extents = tuple(extent for _, extent in terms)
+    index, ranges = variables(extents)
+    position = sum((at * factor for at, (factor, _) in zip(index, terms, strict=True)), constant)
+    quotient, rest = divide(position, divisor, ranges)
+    for sizes, _ in positions(extents):
+        found = evaluate(quotient, sizes), evaluate(rest, sizes)
+        assert found == divmod(evaluate(position, sizes), divisor)
+
+
 def test_a_rest_is_less_than_its_divisor() -> None:
     whole, rest = divide(symbol("$0") + 1, 3, {"$0": 3})
     for at in range(3):

@@ -125,6 +125,25 @@ def test_a_guard_over_several_loops_becomes_a_mask() -> None:
     check(program, x=draw(5, 6))
 
 
+@pytest.mark.parametrize("size", [1, 2, 7, 99])
+def test_scores_that_are_shifted_by_their_row_are_one_plain_nest(size: int) -> None:
+    """The pad of an attention by relative positions is never read, and nothing is divided."""
+    build = Builder()
+    width = 2 * size - 1
+    padded = build.pad(build.input("x", F32, (4, size, width)), (0, 0, 1), (0, 0, 0))
+    turned = build.slice(build.reshape(padded, (4, 2 * size, size)), (0, 1, 0), (4, width, size))
+    again = build.reshape(turned, (4, size, width))
+    program = build.program({"y": build.slice(again, (0, 0, 0), (4, size, size))})
+    schedule = one_dispatch(program)
+    (nest,) = lower(schedule, schedule.dispatches[0])
+    (value,) = nest.values
+    assert value.op == "load" and not value.operands
+    x = draw(4, size, width)
+    out = check(program, x=x).run({"x": x})["y"]
+    for row in range(size):
+        np.testing.assert_array_equal(out[:, row], x[:, row, size - 1 - row :][:, :size])
+
+
 def test_rotary_halves() -> None:
     build = Builder()
     x = build.input("x", F32, (3, 5, 8))

@@ -391,7 +391,7 @@ class _Search:
         """Try the move *force out* on a class that is computed; the classes that it changed."""
         if not self.uses[cls] or cls in self.graph.goals:
             return []
-        graph, before = self.graph, self.total
+        before = self.total
         changed: list[tuple[int, int]] = []
         for reader in self.graph.users[cls]:
             if self.uses[reader] and cls in self.below[reader]:

@@ -213,8 +213,23 @@ def divide(position: Dim, divisor: Dim, ranges: Ranges) -> tuple[Dim, Dim]:
     )
     if fits:
         return whole, rest
+    if isinstance(divisor, int):
+        steps = polynomial(
+            [(of, _nearest(factor, divisor)) for of, factor in monomials_of(rest) if of]
+        )
+        near = rest - steps * divisor
+        bottom, top = bounds(near, ranges)
+        if isinstance(bottom, int) and isinstance(top, int) and bottom // divisor == top // divisor:
+            more = bottom // divisor
+            return whole + steps + more, near - more * divisor
     quotient = rest // divisor
     return whole + quotient, rest - quotient * divisor
+
+
+def _nearest(number: int, divisor: int) -> int:
+    """The quotient that leaves the least remainder, of either sign: rows of 197 among those of 198
+    begin one element earlier each."""
+    return (2 * number + divisor) // (2 * divisor)
 
 
 def bounds(position: Dim, ranges: Ranges) -> tuple[Dim | None, Dim | None]:
