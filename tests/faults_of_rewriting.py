@@ -130,6 +130,12 @@ REWRITING_FAULTS = (
     ),
     Fault(
         "rewrite/extract/local_search.py",
+        "self.leave(leaf, changed)",
+        "self.leave(cls, changed)",
+        "tests/test_extractors.py",
+    ),
+    Fault(
+        "rewrite/extract/picks.py",
         "if self.is_less(self.total, before):\n            return True",
         "if not self.is_less(self.total, before):\n            return True",
         "tests/test_extractors.py",

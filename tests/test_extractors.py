@@ -110,6 +110,27 @@ def test_search_gains_in_each_of_equal_layers() -> None:
     assert local_search(graph).cost == 6 + 3 * 5
 
 
+def test_search_leaves_a_class_together_with_what_it_reads() -> None:
+    """As a number per row, and what is reduced from it, where a wide tensor is stored as well."""
+    narrow, wide, least, again = range(4)
+    first, second, third, other, far = range(4, 9)
+    of = {
+        narrow: [(2.6, ())],
+        wide: [(2.61, (narrow,)), (2.69, ())],
+        least: [(2.5, (narrow,)), (5.05, ())],
+        again: [(2.55, (least,)), (2.6, (wide,))],
+        first: [(2.69, (narrow,)), (2.78, (wide,))],
+        second: [(2.69, (narrow,)), (2.78, (wide,))],
+        third: [(2.95, (wide,))],
+        other: [(2.52, (least,)), (2.52, (again,))],
+        far: [(2.52, (least,)), (2.52, (again,))],
+    }
+    found = [(cls, cost, leaves) for cls, each in of.items() for cost, leaves in each]
+    homes, costs, leaves = zip(*found, strict=True)
+    graph = ChoiceGraph(9, homes, leaves, costs, (first, second, third, other, far))
+    assert local_search(graph).cost == pytest.approx(exact(graph).cost)
+
+
 @pytest.mark.parametrize("seed", deep_but(range(2), range(100), range(25)))
 def test_every_landmark_has_a_chosen_candidate(seed: int) -> None:
     program, _, _ = random_program(seed)

@@ -7,21 +7,22 @@ repeated in several candidates that none of them alone would pay to share.
 - *choose again*: give a class the candidate that is cheapest beside all else that is chosen;
 - *force in*: pay for a class that is not needed, let all choose again that could read it; also for
   one that then does without what is computed now, so that it takes the other's place;
-- *force out*: let everything that reads a class choose again among what does not read it.
+- *force out*: let everything that reads a class choose again among what does not read it; also
+  together with one that the class reads.
 
 A move is kept when the whole gets cheaper; what failed in one layer is not tried in all that are
-equal. The price of a candidate is what is newly computed for it, counted by references as in
-technology mapping (exact area: Mishchenko, Chatterjee, Brayton, IEEE TCAD 26, 2007).
+equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import cached_property
 from math import inf
 
-from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Result
+from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.greedy import cheapest_dags, chosen, tree_greedy
+from satura.rewrite.extract.picks import Picks
 from satura.rewrite.extract.places import looks, nearby, price_lists
 
 MAX_PASSES = 6  # on the small benchmark models one to three are made
@@ -81,36 +82,17 @@ def improve(
     return Result(choice, graph.cost(choice.values()))
 
 
-class _Search:
-    """A choice under change. All picks together, of classes not needed too, have no cycle."""
+class _Search(Picks):
+    """Picks, and the moves that change them. `upwards` is how far a move goes beyond what reads."""
 
-    def __init__(self, graph: ChoiceGraph, picks: dict[int, int], upwards: int) -> None:
-        self.graph = graph
-        self.picks = dict(picks)
+    def __init__(self, graph: ChoiceGraph, picks: Mapping[int, int], upwards: int) -> None:
+        super().__init__(graph, picks)
         self.upwards = upwards
-        self.uses = [0] * graph.size  # by goals and picks of needed classes
-        self.total = 0.0
-        self.own = [inf] * graph.size  # costs of the picks
-        self.below: list[tuple[int, ...]] = [()] * graph.size  # leaves of the picks
-        self.rank = [0] * graph.size  # a pick reads only classes of lower rank
-        # Most classes read earlier ones, which get their rank once where they come later.
-        for cls, candidate in reversed(picks.items()):
-            self.set_pick(cls, candidate)
-        for goal in graph.goals:
-            self.take((goal,))
-        self.tolerance = NOISE * self.total
 
     @cached_property
     def prices(self) -> tuple[int, ...]:
         """What the candidates of each class cost, as a number."""
         return price_lists(self.graph)
-
-    def is_less(self, cost: float, than: float) -> bool:
-        return cost < than - self.tolerance
-
-    def state(self) -> dict[int, tuple[int, bool]]:
-        """The pick of every class, and whether it is computed."""
-        return {cls: (candidate, self.uses[cls] > 0) for cls, candidate in self.picks.items()}
 
     def pass_over(self, place: Set[int] | None) -> None:
         """Try all moves on the classes in some place, or on all."""
@@ -124,10 +106,6 @@ class _Search:
         """The given classes that lie in a place."""
         return classes if place is None else [cls for cls in classes if cls in place]
 
-    def selected(self) -> list[int]:
-        """The classes that are computed."""
-        return [cls for cls, uses in enumerate(self.uses) if uses]
-
     def neighbours(self) -> list[int]:
         """The classes that are not computed but could be read by a candidate of one that is."""
         readable = self.graph.readable
@@ -136,53 +114,6 @@ class _Search:
             if uses:
                 found.update(dict.fromkeys(readable[cls]))
         return [cls for cls in found if not self.uses[cls] and cls in self.picks]
-
-    def take(self, classes: Iterable[int]) -> None:
-        """One more use of some classes, and of what is then computed newly."""
-        uses, own, below = self.uses, self.own, self.below
-        stack = list(classes)
-        while stack:
-            cls = stack.pop()
-            uses[cls] += 1
-            if uses[cls] == 1:
-                self.total += own[cls]
-                stack += below[cls]
-
-    def drop(self, classes: Iterable[int]) -> None:
-        """One use less of some classes, and of what is then no longer computed."""
-        uses, own, below = self.uses, self.own, self.below
-        stack = list(classes)
-        while stack:
-            cls = stack.pop()
-            uses[cls] -= 1
-            if not uses[cls]:
-                self.total -= own[cls]
-                stack += below[cls]
-
-    def set_pick(self, cls: int, candidate: int) -> None:
-        """Note the candidate of a class, and rank what it reads below it."""
-        below, rank = self.below, self.rank
-        self.picks[cls] = candidate
-        self.own[cls] = self.graph.costs[candidate]
-        below[cls] = self.graph.leaves[candidate]
-        stack = [cls]
-        while stack:
-            reader = stack.pop()
-            bound = rank[reader]
-            for leaf in below[reader]:
-                if rank[leaf] >= bound:
-                    assert leaf != cls, "the picks close a circle"
-                    rank[leaf] = bound - 1
-                    stack.append(leaf)
-
-    def pick(self, cls: int, candidate: int) -> None:
-        """Compute a class by another candidate."""
-        old, own = self.below[cls], self.own[cls]
-        self.set_pick(cls, candidate)
-        if self.uses[cls]:
-            self.total += self.own[cls] - own
-            self.take(self.below[cls])
-            self.drop(old)
 
     def choose_again(self, cls: int) -> list[int]:
         """Pick the cheapest candidate of a class, if it is computed; the class if it changed."""
@@ -243,66 +174,6 @@ class _Search:
         if best != current:
             self.pick(cls, best)
         return best != current
-
-    def freed(self, classes: Iterable[int], read: Container[int], most: float = inf) -> float:
-        """What is saved by one use less of some classes, where some are `read` more than now.
-
-        Where more hangs on that than `most` uses: all that is chosen, which is no less.
-        """
-        uses, own, below = self.uses, self.own, self.below
-        less: dict[int, int] = {}
-        total = 0.0
-        stack = list(classes)
-        while stack:
-            cls = stack.pop()
-            if cls in read:
-                continue
-            count = less[cls] = less.get(cls, 0) + 1
-            if count == uses[cls]:
-                total += own[cls]
-                stack += below[cls]
-                if len(less) > most:
-                    return self.total
-        return total
-
-    def price_of(self, leaves: Iterable[int], limit: float, new: set[int] | None = None) -> float:
-        """What it costs to compute classes beside all else; infinite from `limit` on.
-
-        What is then computed newly is added to `new`.
-        """
-        uses, own, below = self.uses, self.own, self.below
-        stack = [leaf for leaf in leaves if not uses[leaf]]
-        if limit <= 0:
-            return inf
-        if not stack:
-            return 0.0
-        total = sum([own[leaf] for leaf in stack])
-        seen = set() if new is None else new
-        seen.update(stack)
-        while stack:
-            if total >= limit:
-                return inf
-            for leaf in below[stack.pop()]:
-                if not uses[leaf] and leaf not in seen:
-                    total += own[leaf]
-                    seen.add(leaf)
-                    stack.append(leaf)
-        return total if total < limit else inf
-
-    def reaches(self, start: Iterable[int], *goals: int) -> bool:
-        """Whether the picks below `start` include that of a goal."""
-        below, rank = self.below, self.rank
-        lowest = min([rank[goal] for goal in goals])
-        seen: set[int] = set()
-        stack = list(start)
-        while stack:
-            cls = stack.pop()
-            if cls in goals:
-                return True
-            if rank[cls] > lowest and cls not in seen:
-                seen.add(cls)
-                stack += below[cls]
-        return False
 
     def try_on(self, classes: Sequence[int], move: Callable[[int], list[int]]) -> None:
         """Try a move on some classes, but of those that look the same, as in equal layers, on none
@@ -388,24 +259,35 @@ class _Search:
         return self.picks[cls] != before
 
     def force_out(self, cls: int) -> list[int]:
-        """Try the move *force out* on a class that is computed; the classes that it changed."""
-        if not self.uses[cls] or cls in self.graph.goals:
-            return []
-        before = self.total
-        changed: list[tuple[int, int]] = []
-        for reader in self.graph.users[cls]:
-            if self.uses[reader] and cls in self.below[reader]:
+        """Try the move *force out* on a class that is computed; the classes that it changed.
+
+        Also together with what it reads: others may read that only until this class is out.
+        """
+        for leaf in (None, *self.below[cls]) if self.upwards else (None,):
+            if not self.uses[cls]:
+                break
+            before = self.total
+            changed: list[tuple[int, int]] = []
+            if self.leave(cls, changed) and leaf is not None and self.uses[leaf]:
+                self.leave(leaf, changed)
+            if self.keep_or_undo(before, changed):
+                return [cls, *dict(changed)]
+        return []
+
+    def leave(self, cls: int, changed: list[tuple[int, int]]) -> bool:
+        """Let all that read a class do without it, if they can; what changes is noted with its old
+        pick. What is not computed comes first, where that is looked at: others may need it then."""
+        if cls in self.graph.goals:
+            return False
+        readers = [user for user in self.graph.users[cls] if cls in self.below[user]]
+        for reader in readers if self.upwards else ():
+            old = self.picks[reader]
+            if not self.uses[reader] and self.cheapen(reader, without=cls):
+                changed.append((reader, old))
+        for reader in readers:
+            if self.uses[reader]:
                 old = self.picks[reader]
                 if not self.choose_without(reader, cls):
-                    break
+                    return False
                 changed.append((reader, old))
-        return [cls, *dict(changed)] if self.keep_or_undo(before, changed) else []
-
-    def keep_or_undo(self, before: float, changed: list[tuple[int, int]]) -> bool:
-        """Undo changed picks where the total is not less than before; whether it is."""
-        if self.is_less(self.total, before):
-            return True
-        for cls, candidate in reversed(changed):
-            self.pick(cls, candidate)
-        self.total = before
-        return False
+        return True
