@@ -114,7 +114,7 @@ def test_search_leaves_a_class_together_with_what_it_reads() -> None:
     """As a number per row, and what is reduced from it, where a wide tensor is stored as well."""
     narrow, wide, least, again = range(4)
     first, second, third, other, far = range(4, 9)
-    of = {
+    of: dict[int, list[tuple[float, tuple[int, ...]]]] = {
         narrow: [(2.6, ())],
         wide: [(2.61, (narrow,)), (2.69, ())],
         least: [(2.5, (narrow,)), (5.05, ())],
@@ -125,9 +125,11 @@ def test_search_leaves_a_class_together_with_what_it_reads() -> None:
         other: [(2.52, (least,)), (2.52, (again,))],
         far: [(2.52, (least,)), (2.52, (again,))],
     }
-    found = [(cls, cost, leaves) for cls, each in of.items() for cost, leaves in each]
-    homes, costs, leaves = zip(*found, strict=True)
-    graph = ChoiceGraph(9, homes, leaves, costs, (first, second, third, other, far))
+    homes = [cls for cls, found in of.items() for _ in found]
+    costs = [cost for found in of.values() for cost, _ in found]
+    leaves = [read for found in of.values() for _, read in found]
+    goals = (first, second, third, other, far)
+    graph = ChoiceGraph(9, tuple(homes), tuple(leaves), tuple(costs), goals)
     assert local_search(graph).cost == pytest.approx(exact(graph).cost)
 
 
