@@ -70,6 +70,24 @@ REWRITING_FAULTS = (
     ),
     Fault(
         "rewrite/extract/amounts.py",
+        "if run < _RUN:",
+        "if run > _RUN:",
+        "tests/test_features.py",
+    ),
+    Fault(
+        "rewrite/extract/amounts.py",
+        "slices.steps[moving[-1]] != 1",
+        "slices.steps[moving[0]] != 1",
+        "tests/test_features.py",
+    ),
+    Fault(
+        "rewrite/extract/cost.py",
+        "begun = min(self.rates[start], seconds) if total else seconds",
+        "begun = self.rates[start]",
+        "tests/test_features.py",
+    ),
+    Fault(
+        "rewrite/extract/amounts.py",
         "(1 + each) * prod(shape[:axis])",
         "prod(shape[:axis])",
         "tests/test_features.py",

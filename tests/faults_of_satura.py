@@ -69,6 +69,12 @@ SATURA_FAULTS = (
     ),
     # satura/experiments
     Fault(
+        "satura/pipeline/rates.py",
+        'if cache.load(probe) != b"probe":',
+        'if cache.load(probe) == b"probe":',
+        "tests/test_calibration.py",
+    ),
+    Fault(
         "satura/experiments/calibration.py",
         "(*moved, *features.work)",
         "features.work",

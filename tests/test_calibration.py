@@ -9,20 +9,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import satura
 from satura.backend.jit.cache import default_cache
 from satura.backend.target import host_target
+from satura.commands.cli import app
 from satura.experiments import calibration
 from satura.experiments.calibration import Sample, errors, fit
 from satura.experiments.training import PER_PATTERN, programs
 from satura.pipeline.rates import VERSION, checked_rates, cost_model, store_rates, stored_rates
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, FileError
 from satura.rewrite.extract.cost import REFERENCE_RATES, CostModel
 from satura.rewrite.extract.extract import extract
 from satura.rewrite.extract.features import RATES, Features
 from satura.rewrite.program.program import Program
 from tests.test_extract import unrewritten
+from tests.tried_models import model as model
 
 MODEL = CostModel()
 
@@ -108,6 +111,25 @@ def test_rates_are_kept_and_used_only_when_asked_for() -> None:
     assert cost_model().rates["launch"] != 0.25
     assert cost_model("default").rates["launch"] != 0.25
     assert cost_model("reference", threads=2, sizes={"n": 3}) == CostModel(sizes={"n": 3})
+
+
+def test_rates_that_cannot_be_kept_are_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr(calibration, "measure", lambda *_: pytest.fail("measured"))
+    result = CliRunner().invoke(app, ["calibrate", "--json"])
+    assert result.exit_code == 1 and not result.stdout
+    assert "rates cannot be kept in" in str(result.exception)
+    with pytest.raises(FileError, match="name another one in SATURA_CACHE"):
+        store_rates(REFERENCE_RATES)
+
+
+def test_a_profile_by_rates_that_were_not_measured_is_refused_as_a_run_is(model: Path) -> None:
+    for command in (["run"], ["bench", "--profile"]):
+        result = CliRunner().invoke(app, [*command, str(model), "--cost", "calibrated"])
+        assert isinstance(result.exception, CallError), command
 
 
 def test_an_unknown_cost_model_is_one_clear_error() -> None:

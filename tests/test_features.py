@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from satura.rewrite.errors import CallError
 from satura.rewrite.extract.amounts import tile_amounts
 from satura.rewrite.extract.cost import REFERENCE_RATES, CostModel
 from satura.rewrite.extract.extract import extract
@@ -99,6 +100,44 @@ def test_a_maximum_of_two_tensors_takes_more_than_one_with_a_number() -> None:
     whole = build.input("i", DType.I32, (100,))
     beside = build.input("j", DType.I32, (100,))
     assert amounts(only(build, build.binary("max", whole, beside))) == {"cheap.i32": 100}
+
+
+@pytest.mark.parametrize(("shape", "axis", "name"), [
+    ((50, 40), 1, "picked"), ((2000,), 0, "picked"), ((50, 40, 3), 1, "picked"),
+    ((50, 40), 0, "gathered"), ((50, 40, 8), 1, "gathered"),
+])  # fmt: skip
+def test_what_data_leads_to_one_by_one_is_picked(
+    shape: tuple[int, ...], axis: int, name: str
+) -> None:
+    build = Builder()
+    x, places = build.input("x", DType.F32, shape), build.input("i", DType.I64, (30,))
+    result = build.gather(x, places, axis)
+    elements = np.prod([*shape[:axis], 30, *shape[axis + 1 :]])
+    done = amounts(only(build, result))
+    assert done == {name: elements * (4 if name == "gathered" else 1)}
+
+
+@pytest.mark.parametrize(("steps", "done"), [
+    ((1, 2), {"picked": 30 * 20}), ((1, -1), {"picked": 30 * 40}), ((2, 1), {}), ((-1, 1), {}),
+])  # fmt: skip
+def test_a_slice_at_a_distance_is_read_one_by_one(
+    steps: tuple[int, int], done: dict[str, float]
+) -> None:
+    build = Builder()
+    sizes = tuple([extent // abs(step) for extent, step in zip((30, 40), steps, strict=True)])
+    starts = tuple([size - 1 if step < 0 else 0 for size, step in zip(sizes, steps, strict=True)])
+    x = build.input("x", DType.F32, (30, 40))
+    assert amounts(only(build, build.slice(x, starts, sizes, steps))) == done
+
+
+def test_what_a_library_computes_takes_long_in_f32() -> None:
+    def flops(name: str, dtype: DType) -> float:
+        build = Builder()
+        (amount,) = amounts(only(build, build.unary(name, build.input("x", dtype, (9,))))).values()
+        return amount
+
+    assert flops("sinh", DType.F32) == 30 * flops("sinh", DType.F64)
+    assert flops("exp", DType.F32) == flops("exp", DType.F64)
 
 
 def test_more_first_places_and_longer_rows_take_more_comparisons() -> None:
@@ -292,6 +331,42 @@ def test_every_rate_has_a_default_and_matters() -> None:
     for name in RATES:
         changed = MODEL.with_rates({name: 1.0})
         assert changed.identity != MODEL.identity
+
+
+class Half(CostModel):
+    """Half as long as others say."""
+
+    def seconds(self, features: Features) -> float:
+        return super().seconds(features) / 2
+
+
+@pytest.mark.parametrize("model", [MODEL, CostModel(threads=4), MODEL.with_measured({}), Half()])
+@pytest.mark.parametrize("form", ["loop", "host"])
+def test_terms_are_what_seconds_are_made_of(model: CostModel, form: str) -> None:
+    work = (("cheap.f32", 1e6), ("row", 10.0))
+    for features in (
+        Features(form, "f32"), Features(form, "f32", near=100.0),
+        Features(form, "f32", work, 1e6, 1e7, 50.0, 9.0),
+    ):  # fmt: skip
+        terms = model.terms(features)
+        assert sum(terms.values()) == pytest.approx(model.seconds(features))
+        assert min(terms.values()) >= 0
+
+
+@pytest.mark.parametrize(("wrong", "message"), [
+    ({"threads": 0}, "threads .* at least 1, not 0"), ({"streams": -2}, "streams .* not -2"),
+    ({"lanes": "a"}, "lanes .* not 'a'"), ({"hidden": "a"}, "a share from 0 to 1, not 'a'"),
+    ({"hidden": -1.0}, "not -1.0"), ({"hidden": float("nan")}, "not nan"),
+    ({"rates": {}}, "has all rates, and .* missing"),
+    ({"rates": {**REFERENCE_RATES, "zzz": 1.0}}, "no rate 'zzz'"),
+])  # fmt: skip
+def test_a_cost_model_that_no_machine_has_is_refused(
+    wrong: dict[str, object], message: str
+) -> None:
+    with pytest.raises(CallError, match=message):
+        CostModel(**wrong)  # type: ignore[arg-type]  # it is wrong
+    with pytest.raises(CallError, match="no rate 'zzz'"):
+        MODEL.with_rates({"zzz": 1.0})
 
 
 def test_the_identity_tells_all_that_costs_depend_on() -> None:

@@ -87,6 +87,15 @@ def rows(*pairs: tuple[float, float]) -> Profile:
     return Profile(made, {}, {}, Roofline(1, 1, 1))
 
 
+def test_what_stores_no_elements_is_expected_not_to_run() -> None:
+    build = Builder()
+    x, none = build.input("x", DType.F32, (8, 8)), build.input("none", DType.F32, (0, 8))
+    results = {"y": build.unary("exp", x), "z": build.unary("neg", none)}
+    compiled = satura.compile(build.program(results), 1)
+    found = profile(compiled, random_inputs(compiled.source), 1)
+    assert found.counted == found.expected and found.counted["dispatch-count"] == 1
+
+
 def test_errors_and_ranks() -> None:
     found = rows((1, 2), (3, 4), (9, 6))
     assert found.errors == {"loop": 0.5}

@@ -6,6 +6,7 @@ it: columns in whole vectors, and tiles of few rows at the rate that loads or la
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil, inf, log, log2, prod
 
 from satura.rewrite.egraph.classes import EClasses, ENode
@@ -29,6 +30,8 @@ from satura.rewrite.types.attributes import (
     Groups,
     Padding,
     ReduceFn,
+    Slices,
+    UnaryFn,
     Window,
 )  # fmt: skip
 from satura.rewrite.types.dims import Dim, static
@@ -83,6 +86,25 @@ def cut_work(classes: EClasses, node: ENode, cls: int) -> Amount:
     return CutAmount(runs, classes.elements[cls])
 
 
+def gathered_work(classes: EClasses, node: ENode, cls: int) -> Amount:
+    """What is read where data says."""
+    (axis,) = node.attributes
+    assert isinstance(axis, Axis)
+    run = prod(_shape(classes.sized[node.operands[0]])[axis.index + 1 :])
+    if run < _RUN:
+        return "picked", classes.elements[cls]
+    return "gathered", classes.bytes[cls]
+
+
+def sliced_work(classes: EClasses, node: ENode, cls: int) -> Amount:
+    """What a slice costs where it sees elements at a distance, or in reverse."""
+    (slices,) = node.attributes
+    assert isinstance(slices, Slices)
+    moving = [axis for axis, size in enumerate(_shape(classes.sized[cls])) if size != 1]
+    is_apart = bool(moving) and slices.steps[moving[-1]] != 1
+    return ("picked", classes.elements[cls]) if is_apart else NOTHING
+
+
 def of_both(first: Amount, second: Amount) -> Amount:
     """What is done for the elements of one class that two parts of a fragment see: the more, where
     one may see what the other does, and the sum where they see other slices."""
@@ -104,6 +126,13 @@ _POOLED = 4  # neighbouring results of a pool that are computed at a time
 _COMPARED = 3.0  # instructions of a maximum, which keeps NaN
 _ORDERED = 4.0  # those of one of two tensors, which orders zeros by their signs, too
 _EXTREMES = (BinaryFn("max"),), (BinaryFn("min"),)
+_CALLED: Mapping[tuple[Attribute, ...], float] = {
+    **{(UnaryFn(name),): 30.0 for name in ("sinh", "cosh", "asinh", "acosh")},
+    **{(BinaryFn(name),): 60.0 for name in ("mod", "fmod")},
+}
+"""How much longer what the C library computes takes in f32, one element at a time, than vectors."""
+
+_RUN = 8  # elements: shorter runs are read one by one
 _OCTETS_OF_A_WORD = 4
 _SUNK = 4.0  # comparisons that a level of a heap takes as long as
 _IN_FLIGHT = 8.0  # multiply-adds that hide their latency
@@ -125,6 +154,8 @@ def elementwise_work(classes: EClasses, node: ENode, cls: int) -> Amount:
         dtype = classes.types[node.operands[0]].dtype if node.operands else result.dtype
         if node.attributes in _EXTREMES and dtype.is_float and not _is_of_known(classes, node):
             flops *= _ORDERED
+        elif dtype.compute is DType.F32:
+            flops *= _CALLED.get(node.attributes, 1.0)
         found = classes.amounts[key] = rate("dear" if weight > _DEAR else "cheap", dtype), flops
     return found
 

@@ -16,6 +16,7 @@ from satura.rewrite.extract.amounts import (
     crossed_work,
     cut_work,
     elementwise_work,
+    gathered_work,
     lonely_work,
     octet_work,
     of_both,
@@ -24,6 +25,7 @@ from satura.rewrite.extract.amounts import (
     pool_work,
     reduction_work,
     row_work,
+    sliced_work,
     times,
     winograd_work,
 )  # fmt: skip
@@ -90,7 +92,7 @@ def combine(
             return base  # nothing is read: an index is only checked
         reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
         is_apart = table is not None and is_turned(table.work.values())
-        gathered = ("scattered" if is_apart else "gathered"), touched
+        gathered = ("scattered", touched) if is_apart else gathered_work(classes, node, cls)
         if parts[1] is not None and _takes_rows(classes, node):
             for each, amount in parts[1].work.items():
                 work[each] = times(amount, model.lanes)
@@ -194,6 +196,7 @@ def _layout(classes: EClasses, base: Fragment, lanes: int) -> Fragment | None:
                 cls: each if isinstance(each, CutAmount) else SlicedAmount(each, scale, seen)
                 for cls, each in work.items()
             }
+            work[base.cls] = sliced_work(classes, base.node, base.cls)
         elif scale != 1:
             work = {cls: times(each, scale) for cls, each in work.items()}
         if base.node.op not in ("transpose", "reshape"):

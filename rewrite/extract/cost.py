@@ -43,8 +43,8 @@ _SLOWER: Mapping[str, float] = {
 _OTHERS: Mapping[str, float] = {
     "launch": 2.5e-6, "host": 100e-6, "barrier": 3e-6, "row": 1.8e-9,
     "masked": 1 / 0.4e9, "turned": 1 / 16e9, "scattered": 1 / 1.4e9,
-    "gathered": 1 / 40e9, "ordered": 1 / 0.9e9, "packed": 1 / 16e9, "octets": 1 / 330e9,
-    "transformed": 1 / 5e9,
+    "gathered": 1 / 40e9, "picked": 1 / 2e9, "ordered": 1 / 0.9e9, "packed": 1 / 16e9,
+    "octets": 1 / 330e9, "transformed": 1 / 5e9,
     "near": 1 / 12e9, "far": 1 / 12e9, "constant": 1 / 12e9,
 }  # fmt: skip
 """Bytes are as slow as where all cores share the memory: a tensor that is stored may displace what
@@ -105,6 +105,22 @@ class CostModel:
     constant_byte: float = 1e-13
     constant: float = 1e-9
 
+    def __post_init__(self) -> None:
+        """Raise CallError for fields that no machine has."""
+        for name in ("lanes", "threads", "streams"):
+            number = getattr(self, name)
+            if not isinstance(number, int) or number < 1:
+                raise CallError(
+                    f"{name} of a cost model must be an int of at least 1, not {number!r}"
+                )
+        if not isinstance(self.hidden, int | float) or not 0 <= self.hidden <= 1:
+            raise CallError(f"hidden of a cost model is a share from 0 to 1, not {self.hidden!r}")
+        _refuse_unknown(self.rates)
+        if missing := [name for name in RATES if name not in self.rates]:
+            raise CallError(
+                f"a cost model has all rates, and {brief(missing)} are missing: see with_rates"
+            )
+
     @staticmethod
     def of_vectors(lanes: int, threads: int = 1) -> CostModel:
         """The default for a CPU whose vectors hold `lanes` elements of f32."""
@@ -120,7 +136,8 @@ class CostModel:
         return CostModel(rates, lanes, threads=threads)
 
     def with_rates(self, rates: Mapping[str, float]) -> Self:
-        """This model with some rates changed."""
+        """This model with some rates changed. Raises CallError for a name that no rate has."""
+        _refuse_unknown(rates)
         return self._with(rates={**self.rates, **rates})
 
     def with_measured(self, rates: Mapping[str, float]) -> Self:
@@ -175,9 +192,10 @@ class CostModel:
         work = {name: self.rates[name] * amount for name, amount in done.items()}
         lesser, greater = sorted((memory, work), key=lambda side: sum(side.values()))
         alone = {**greater, **{name: seconds * self.hidden for name, seconds in lesser.items()}}
-        left, total = self.seconds(features) - self.rates[start], sum(alone.values())
-        shares = {name: seconds * left / total if total else 0.0 for name, seconds in alone.items()}
-        return {start: self.rates[start], **shares}  # threads share all but the start
+        seconds, total = self.seconds(features), sum(alone.values())
+        begun = min(self.rates[start], seconds) if total else seconds  # a user's may be less
+        shares = {name: each * (seconds - begun) / total for name, each in alone.items() if total}
+        return {start: begun, **shares}  # threads share all but the start
 
     def work(self, features: Features) -> float:
         """The part of one thread's time that is spent computing."""
@@ -196,6 +214,13 @@ class CostModel:
         """How long one thread reads and stores so many bytes."""
         rates = self.rates
         return near * rates["near"] + far * rates["far"] + constants * rates["constant"]
+
+
+def _refuse_unknown(rates: Mapping[str, float]) -> None:
+    """Raise CallError for a name that no rate has."""
+    for name in rates:
+        if name not in REFERENCE_RATES:
+            raise CallError(f"there is no rate {brief(name)}; CostModel().rates has all names")
 
 
 # A subclass whose __init__ does not call this one has all defaults, too.

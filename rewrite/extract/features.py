@@ -19,6 +19,7 @@ A rate is named by what is done and, after a dot, by the element type that it is
     turned        bytes whose innermost axis is another one where plain loops read them, in blocks
     scattered     such bytes where others read them, one by one, and where data says
     gathered      bytes that are read where data says, in runs
+    picked        elements that are read one by one: where data says, or at a distance
     ordered       comparisons whose outcome nobody can guess
     packed        bytes of a varying operand that are copied to panels
     near, far     bytes read and stored, of tensors that caches hold and the rest of larger ones
@@ -42,8 +43,8 @@ TYPED = (
     "dear",
 )  # fmt: skip
 UNTYPED = (
-    "octets", "transformed", "row", "masked", "turned", "scattered", "gathered", "ordered",
-    "packed",
+    "octets", "transformed", "row", "masked", "turned", "scattered", "gathered", "picked",
+    "ordered", "packed",
 )  # fmt: skip
 MEMORY = ("near", "far", "constant")
 NEAR_BYTES = 2.0**20  # of one tensor

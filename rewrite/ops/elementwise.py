@@ -223,7 +223,7 @@ UNARY: dict[str, ScalarFunction] = dict((
     _row("erf", _erf, FLOATS, "erf(a)", 20, **_IRRATIONAL),
     _row("sin", np.sin, FLOATS, "sin(a)", 30, **_IRRATIONAL),
     _row("cos", np.cos, FLOATS, "cos(a)", 30, **_IRRATIONAL),
-    _row("tan", np.tan, FLOATS, "tan(a)", 20, **_IRRATIONAL),
+    _row("tan", np.tan, FLOATS, "tan(a)", 40, **_IRRATIONAL),
     _row("asin", np.arcsin, FLOATS, "asin(a)", 20, **_IRRATIONAL),
     _row("acos", np.arccos, FLOATS, "acos(a)", 20, **_IRRATIONAL),
     _row("atan", np.arctan, FLOATS, "atan(a)", 20, **_IRRATIONAL),

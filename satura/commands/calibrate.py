@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from satura.commands.terminal import print_json, print_line, print_table, progress
 from satura.experiments.calibration import calibrate
-from satura.pipeline.rates import cost_model, store_rates
+from satura.pipeline.rates import check_cache, cost_model, store_rates
 
 
 def calibrate_machine(seed: int, json: bool) -> None:
     """Fit the rates, keep them, and print the errors on programs that they were not fitted on."""
+    check_cache()
     with progress("calibrating", is_long=True) as phase:
         found = calibrate(cost_model(), seed, phase)
     store_rates(found.model.rates)

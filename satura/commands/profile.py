@@ -14,6 +14,7 @@ from satura.commands.terminal import measured, print_json, print_line, print_tab
 from satura.experiments.profile import Profile, profile
 from satura.light import NAMES
 from satura.pipeline.inputs import parse_sizes
+from satura.pipeline.rates import cost_model
 from satura.rewrite.program.interpreter import bind_sizes
 
 _SHOWN = 40  # dispatches of a table
@@ -26,6 +27,7 @@ def profile_models(
     """Profile each model, or all light ones, compiled for the sizes of its arguments."""
     given, names = parse_sizes(sizes), models or NAMES
     refuse_missing(*models)
+    cost_model(compiling.cost)  # where it is unknown, or not measured, no model needs to be tried
 
     def result(name: str) -> dict[str, object]:
         case = case_of(name, given, values, len(models) != 1)

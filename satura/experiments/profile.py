@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
@@ -101,7 +101,9 @@ def profile(compiled: Compiled, arguments: Mapping[str, Array], rounds: int = 15
         described = number, dispatch.form.value, _text(schedule, dispatch), dispatch.seconds
         share = limits.share(flops, size, seconds)
         rows.append(DispatchProfile(*described, seconds, flops, size, share))
-    counts = statistics(schedule)
+    nodes = schedule.program.nodes  # what stores no elements is not launched
+    stored = [each for each in schedule.dispatches if 0 not in nodes[each.root].type.shape]
+    counts = statistics(replace(schedule, dispatches=tuple(stored)))
     counted = {
         "dispatch-count": found.launches + counts["host-count"],
         "fill-count": found.fills,

@@ -264,6 +264,22 @@ def _gather(draw: Drawing) -> int:
     return draw.build.gather(table, draw.input(draw.size(8, 2000), dtype=DType.I64), 0)
 
 
+def _picked(draw: Drawing) -> int:
+    """Elements one by one: where data says, and at a distance."""
+    rows, columns = draw.sizes((8, 600), (16, 800))
+    x = draw.input(rows, columns)
+    if draw.choice(0, 1):
+        return draw.build.gather(x, draw.input(draw.size(8, 800), dtype=DType.I64, right=True), 1)
+    step = draw.choice(-1, 2, 3)
+    start = columns - 1 if step < 0 else 0
+    return draw.build.slice(x, (0, start), (rows, columns // abs(step)), (1, step))
+
+
+def _padded_row(draw: Drawing) -> int:
+    build, x = draw.build, draw.tensor(2)
+    return build.reduce("sum", build.pad(x, (0, 1), (0, 1)), (1,))
+
+
 def _softmax(draw: Drawing) -> int:
     build, x = draw.build, draw.tensor(2)
     y = build.unary("exp", build.binary("sub", x, draw.row("max", x)))
@@ -288,7 +304,7 @@ _OF_F32: dict[str, Pattern] = {
     "turned": lambda draw: draw.build.transpose(draw.tensor(3), (0, 2, 1)),
     "swapped": lambda draw: draw.build.transpose(draw.tensor(3), (1, 0, 2)),
     "padded": lambda draw: draw.build.pad(draw.tensor(3), (0, 1, 1), (0, 1, 1)),
-    "gathered": _gather,
+    "gathered": _gather, "picked": _picked, "padded row": _padded_row,
     "sum": lambda draw: draw.build.reduce("sum", draw.tensor(2), (1,)),
     "column sum": lambda draw: draw.build.reduce("sum", draw.tensor(3), (1,)),
     "softmax": _softmax, "normalised": _normalisation, "winograd": _winograd,

@@ -10,10 +10,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from math import isfinite
+from typing import NoReturn
 
 from satura.backend.jit.cache import default_cache
 from satura.backend.target import host_target
-from satura.rewrite.errors import CallError, brief
+from satura.rewrite.errors import CallError, FileError, brief
 from satura.rewrite.extract.cost import CostModel, given_or_default
 from satura.rewrite.extract.features import RATES
 
@@ -22,9 +23,30 @@ COSTS = ("reference", "default", "calibrated")
 
 
 def store_rates(rates: Mapping[str, float]) -> None:
-    """Keep rates for this CPU; they appear whole or not at all."""
+    """Keep rates for this CPU; they appear whole or not at all.
+
+    Raises FileError where they cannot be kept.
+    """
     content = {"version": VERSION, "target": host_target().identity, "rates": dict(rates)}
     default_cache("rates").store(_key(), json.dumps(content, allow_nan=False).encode())
+    if stored_rates() != rates:
+        _refuse_cache()
+
+
+def check_cache() -> None:
+    """Raise FileError where rates could not be kept: before they are measured, that is."""
+    cache, probe = default_cache("rates"), hashlib.sha256(b"probe").hexdigest()
+    cache.store(probe, b"probe")
+    if cache.load(probe) != b"probe":
+        _refuse_cache()
+
+
+def _refuse_cache() -> NoReturn:
+    folder = default_cache("rates").folder
+    raise FileError(
+        f"rates cannot be kept in {folder}: make it a folder that only you can write to, or name"
+        " another one in SATURA_CACHE"
+    )
 
 
 def stored_rates() -> dict[str, float] | None:
