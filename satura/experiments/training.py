@@ -275,11 +275,6 @@ def _picked(draw: Drawing) -> int:
     return draw.build.slice(x, (0, start), (rows, columns // abs(step)), (1, step))
 
 
-def _padded_row(draw: Drawing) -> int:
-    build, x = draw.build, draw.tensor(2)
-    return build.reduce("sum", build.pad(x, (0, 1), (0, 1)), (1,))
-
-
 def _softmax(draw: Drawing) -> int:
     build, x = draw.build, draw.tensor(2)
     y = build.unary("exp", build.binary("sub", x, draw.row("max", x)))
@@ -304,7 +299,7 @@ _OF_F32: dict[str, Pattern] = {
     "turned": lambda draw: draw.build.transpose(draw.tensor(3), (0, 2, 1)),
     "swapped": lambda draw: draw.build.transpose(draw.tensor(3), (1, 0, 2)),
     "padded": lambda draw: draw.build.pad(draw.tensor(3), (0, 1, 1), (0, 1, 1)),
-    "gathered": _gather, "picked": _picked, "padded row": _padded_row,
+    "gathered": _gather, "picked": _picked,
     "sum": lambda draw: draw.build.reduce("sum", draw.tensor(2), (1,)),
     "column sum": lambda draw: draw.build.reduce("sum", draw.tensor(3), (1,)),
     "softmax": _softmax, "normalised": _normalisation, "winograd": _winograd,
