@@ -85,10 +85,14 @@ def test_a_pad_cuts_loops_into_runs(lo: tuple[int, ...], hi: tuple[int, ...], ru
     assert amounts(only(build, build.unary("neg", padded)))["row"] == runs
 
 
-def test_a_row_compares_each_element_of_a_pad() -> None:
+@pytest.mark.parametrize(("end", "masked"), [(1, {"masked": 4 * 12 * 31}), (0, {})])
+def test_a_row_compares_each_element_of_what_is_cut_within_rows(
+    end: int, masked: dict[str, float]
+) -> None:
     build = Builder()
-    padded = build.pad(build.input("x", DType.F32, (4, 10, 30)), (0, 1, 0), (0, 1, 1))
-    assert amounts(only(build, build.reduce("sum", padded, (2,))))["masked"] == 4 * 12 * 31
+    padded = build.pad(build.input("x", DType.F32, (4, 10, 30)), (0, 1, 0), (0, 1, end))
+    done = amounts(only(build, build.reduce("sum", padded, (2,))))
+    assert done == {"reduction.f32": 4 * 12 * (30 + end), "row": 4 * 12 + 12 * (not end), **masked}
 
 
 def test_a_maximum_of_two_tensors_takes_more_than_one_with_a_number() -> None:

@@ -54,8 +54,8 @@ class SlicedAmount(tuple[str, float]):
 
 
 class CutAmount(tuple[str, float]):
-    """The runs that a plain loop is cut into, as by a pad; any other loop tells each of so many
-    `elements` from its neighbours."""
+    """The runs that a loop is cut into, as by a pad. Where they end within rows, all but plain
+    loops tell each of so many `elements` from its neighbours."""
 
     elements: float
 
@@ -78,12 +78,13 @@ def cut_work(classes: EClasses, node: ENode, cls: int) -> Amount:
     shape = _shape(classes.sized[cls])
     first, *_ = node.attributes
     if isinstance(first, Axis):
-        runs = 2 * prod(shape[: first.index])
+        ends = [int(axis == first.index) for axis in range(len(shape))]
     else:
         assert isinstance(first, Padding)
         ends = [(lo != 0) + (hi != 0) for lo, hi in zip(first.lo, first.hi, strict=True)]
-        runs = sum((1 + each) * prod(shape[:axis]) for axis, each in enumerate(ends) if each)
-    return CutAmount(runs, classes.elements[cls])
+    runs = sum((1 + each) * prod(shape[:axis]) for axis, each in enumerate(ends) if each)
+    is_within = bool(ends) and ends[-1] > 0
+    return CutAmount(runs, classes.elements[cls] if is_within else 0.0)
 
 
 def gathered_work(classes: EClasses, node: ENode, cls: int) -> Amount:

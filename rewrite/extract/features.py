@@ -14,8 +14,8 @@ A rate is named by what is done and, after a dot, by the element type that it is
     reduction     elements that a row's reductions read; `row` counts the rows, and the runs between
                   which the addresses of a copy jump, or a part of a pad or concat ends
     cheap, dear   elementwise work: a few instructions each, or a polynomial as exp has
-    masked        elements of pads and concats of rows and epilogues, each of which is compared, and
-                  chosen from all parts
+    masked        elements of pads and concats along the innermost axis in rows and epilogues, each
+                  of which is compared, and chosen from all parts
     turned        bytes whose innermost axis is another one where plain loops read them, in blocks
     scattered     such bytes where others read them, one by one, and where data says
     gathered      bytes that are read where data says, in runs

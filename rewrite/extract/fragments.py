@@ -161,7 +161,7 @@ class Fragment:
 
 def _one_by_one(amount: Amount) -> Amount:
     """What plain loops do as a whole, where it is done element by element."""
-    if isinstance(amount, CutAmount):
+    if isinstance(amount, CutAmount) and amount.elements:
         return "masked", amount.elements
     return ("scattered", amount[1]) if amount[0] == "turned" else amount
 

@@ -194,7 +194,7 @@ class _Search(Picks):
         """Try the move *force in* on a class that is not computed; the classes that it changed.
 
         Also with candidates that do without something that is computed now: its readers may all
-        go over to this class.
+        go over to this class, or leave it.
         """
         kept: list[int] = []
         for leaf in (None, *self.graph.leaves[self.picks[cls]]):
@@ -208,11 +208,21 @@ class _Search(Picks):
             changed: list[tuple[int, int]] = []
             self.offer(cls, changed, self.upwards)
             self.drop((cls,))
+            if leaf is not None and self.uses[leaf] and not self.is_less(self.total, before):
+                self.leave(leaf, changed)
+                self.settle(changed)
             if self.keep_or_undo(before, changed):
                 kept += [cls, *dict(changed)]
             else:
                 self.set_pick(cls, pick)
         return kept
+
+    def settle(self, changed: list[tuple[int, int]]) -> None:
+        """Let what changed choose again, beside all else that changed; that is noted, too."""
+        for cls in dict(changed):
+            old = self.picks[cls]
+            if self.choose_again(cls):
+                changed.append((cls, old))
 
     def offer(self, cls: int, changed: list[tuple[int, int]], levels: int) -> None:
         """Let all that could read a class choose it; what changes is noted with its old pick.
