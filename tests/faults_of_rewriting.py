@@ -148,9 +148,21 @@ REWRITING_FAULTS = (
     ),
     Fault(
         "rewrite/extract/local_search.py",
-        "self.leave(leaf, changed)",
-        "self.leave(cls, changed)",
+        "leaf is not None and self.uses[leaf]:\n                self.leave(leaf, changed)",
+        "leaf is not None and self.uses[leaf]:\n                self.leave(cls, changed)",
         "tests/test_extractors.py",
+    ),
+    Fault(
+        "rewrite/extract/local_search.py",
+        "self.settle(changed)",
+        "self.settle([])",
+        "tests/test_extractors.py",
+    ),
+    Fault(
+        "rewrite/extract/amounts.py",
+        "bool(ends) and ends[-1] > 0",
+        "bool(ends) and ends[0] > 0",
+        "tests/test_features.py",
     ),
     Fault(
         "rewrite/extract/picks.py",
