@@ -133,6 +133,12 @@ def test_search_leaves_a_class_together_with_what_it_reads() -> None:
     assert local_search(graph).cost == pytest.approx(exact(graph).cost)
 
 
+def test_what_was_moved_settles() -> None:
+    """Where what goes over to a class early is better served by what others compute afterwards."""
+    graph = random_graph(52815)
+    assert local_search(graph).cost == cheapest(graph)
+
+
 @pytest.mark.parametrize("seed", deep_but(range(2), range(100), range(25)))
 def test_every_landmark_has_a_chosen_candidate(seed: int) -> None:
     program, _, _ = random_program(seed)
