@@ -25,7 +25,7 @@ from satura.rewrite.extract.checked import DEAREST
 from satura.rewrite.extract.features import MEMORY, RATES, Amount, Features, copy_features
 
 REFERENCE_LANES = 16
-HIDDEN = 1 / 16  # what a second costs that hides: less than any prediction is exact to
+_HIDDEN = 1 / 16  # what a second costs that hides: less than any prediction is exact to
 
 _OF_F32: Mapping[str, float] = {
     "contraction": 1 / 110e9, "tile": 13e-9, "product": 1 / 22e9, "depthwise": 1 / 24e9,
@@ -100,7 +100,7 @@ class CostModel:
     threads: int = 1
     streams: int = 4
     sizes: Mapping[str, int] = field(default_factory=dict)
-    hidden: float = HIDDEN
+    hidden: float = _HIDDEN
     # A constant stored costs little at run time, but not nothing.
     constant_byte: float = 1e-13
     constant: float = 1e-9
