@@ -208,8 +208,9 @@ class _Search(Picks):
             changed: list[tuple[int, int]] = []
             self.offer(cls, changed, self.upwards)
             self.drop((cls,))
-            if leaf is not None and self.uses[leaf] and not self.is_less(self.total, before):
-                self.leave(leaf, changed)
+            if self.upwards and not self.is_less(self.total, before):
+                if leaf is not None and self.uses[leaf]:
+                    self.leave(leaf, changed)
                 self.settle(changed)
             if self.keep_or_undo(before, changed):
                 kept += [cls, *dict(changed)]
