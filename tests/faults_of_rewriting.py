@@ -70,8 +70,8 @@ REWRITING_FAULTS = (
     ),
     Fault(
         "rewrite/extract/amounts.py",
-        "if run < _RUN:",
-        "if run > _RUN:",
+        "gathered_run(classes, node) < _RUN",
+        "gathered_run(classes, node) > _RUN",
         "tests/test_features.py",
     ),
     Fault(

@@ -18,6 +18,7 @@ from satura.backend.helpers.kinds import Helper, Kind
 from satura.backend.helpers.memory import conversions, memory
 from satura.backend.helpers.narrow import narrow
 from satura.backend.helpers.site import F32, F64, KIND, Site, Writer, declare_function, helper
+from satura.rewrite.ops.elementwise import UNARY
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -283,7 +284,7 @@ def _value_type(kind: Kind) -> Kind:
     return kinds.float64 if kind is kinds.int64 else kinds.float32
 
 
-_LIBRARY = ("sinh", "cosh", "asinh", "acosh")
+_LIBRARY = tuple(name for name, function in UNARY.items() if function.slowness > 1)
 
 
 @lru_cache(maxsize=1)

@@ -196,15 +196,14 @@ def _flags() -> Flags:
 
 def _export(context: object, descriptor: object, symbol: str) -> ir.Module:
     """A module whose function `symbol` calls the lowered one by its plain C signature."""
-    # The ignores below: Numba has no types, so mypy sees objects; importing its classes would only
-    # name them.
-    convention = context.call_conv  # type: ignore[attr-defined]
-    restype, argtypes = descriptor.restype, descriptor.argtypes  # type: ignore[attr-defined]
+    # Importing Numba's classes would only name them.
+    convention = context.call_conv  # type: ignore[attr-defined]  # Numba has no types
+    restype, argtypes = descriptor.restype, descriptor.argtypes  # type: ignore[attr-defined]  # same
     module = ir.Module(symbol)
     inner = ir.Function(
         module,
         convention.get_function_type(restype, argtypes),
-        descriptor.llvm_func_name,  # type: ignore[attr-defined]
+        descriptor.llvm_func_name,  # type: ignore[attr-defined]  # Numba has no types
     )
     kind = ir.FunctionType(ir.VoidType(), [_INT64] * len(argtypes))
     outer = ir.Function(module, kind, symbol)

@@ -6,7 +6,6 @@ it: columns in whole vectors, and tiles of few rows at the rate that loads or la
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import ceil, inf, log, log2, prod
 
 from satura.rewrite.egraph.classes import EClasses, ENode
@@ -14,6 +13,7 @@ from satura.rewrite.extract.features import Amount, rate
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.attention import CHEAP, REDUCED, exp_flops, scores_type
 from satura.rewrite.ops.cells import Cell
+from satura.rewrite.ops.formula import scalar_function
 from satura.rewrite.ops.recurrence import cell_flops
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.ops.winograd import (
@@ -87,12 +87,16 @@ def cut_work(classes: EClasses, node: ENode, cls: int) -> Amount:
     return CutAmount(runs, classes.elements[cls] if is_within else 0.0)
 
 
-def gathered_work(classes: EClasses, node: ENode, cls: int) -> Amount:
-    """What is read where data says."""
+def gathered_run(classes: EClasses, node: ENode) -> int:
+    """How many elements side by side a gather takes at each index."""
     (axis,) = node.attributes
     assert isinstance(axis, Axis)
-    run = prod(_shape(classes.sized[node.operands[0]])[axis.index + 1 :])
-    if run < _RUN:
+    return prod(_shape(classes.sized[node.operands[0]])[axis.index + 1 :])
+
+
+def gathered_work(classes: EClasses, node: ENode, cls: int) -> Amount:
+    """What is read where data says."""
+    if gathered_run(classes, node) < _RUN:
         return "picked", classes.elements[cls]
     return "gathered", classes.bytes[cls]
 
@@ -127,12 +131,6 @@ _POOLED = 4  # neighbouring results of a pool that are computed at a time
 _COMPARED = 3.0  # instructions of a maximum, which keeps NaN
 _ORDERED = 4.0  # those of one of two tensors, which orders zeros by their signs, too
 _EXTREMES = (BinaryFn("max"),), (BinaryFn("min"),)
-_CALLED: Mapping[tuple[Attribute, ...], float] = {
-    **{(UnaryFn(name),): 30.0 for name in ("sinh", "cosh", "asinh", "acosh")},
-    **{(BinaryFn(name),): 60.0 for name in ("mod", "fmod")},
-}
-"""How much longer what the C library computes takes in f32, one element at a time, than vectors."""
-
 _RUN = 8  # elements: shorter runs are read one by one
 _OCTETS_OF_A_WORD = 4
 _SUNK = 4.0  # comparisons that a level of a heap takes as long as
@@ -156,9 +154,17 @@ def elementwise_work(classes: EClasses, node: ENode, cls: int) -> Amount:
         if node.attributes in _EXTREMES and dtype.is_float and not _is_of_known(classes, node):
             flops *= _ORDERED
         elif dtype.compute is DType.F32:
-            flops *= _CALLED.get(node.attributes, 1.0)
+            flops *= _slowness(node)
         found = classes.amounts[key] = rate("dear" if weight > _DEAR else "cheap", dtype), flops
     return found
+
+
+def _slowness(node: ENode) -> float:
+    """How much longer the function of an elementwise op takes in f32 than its flops."""
+    function = node.attributes[0] if node.attributes else None
+    if isinstance(function, UnaryFn | BinaryFn):
+        return scalar_function(function.name).slowness
+    return 1.0
 
 
 def _is_of_known(classes: EClasses, node: ENode) -> bool:

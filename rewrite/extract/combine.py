@@ -16,6 +16,7 @@ from satura.rewrite.extract.amounts import (
     crossed_work,
     cut_work,
     elementwise_work,
+    gathered_run,
     gathered_work,
     lonely_work,
     octet_work,
@@ -38,7 +39,7 @@ from satura.rewrite.extract.octets import dequantises, sums_octets, sums_pairs
 from satura.rewrite.extract.readable import is_crossed, is_gathered, is_planar, is_readable
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.types.attributes import Axes, Axis
-from satura.rewrite.types.dims import product, static
+from satura.rewrite.types.dims import static
 
 # Members of enums by names of their own: to read one takes Python 3.11 a call.
 _ELEMENTWISE, _LAYOUT = Kind.ELEMENTWISE, Kind.LAYOUT
@@ -93,7 +94,7 @@ def combine(
         reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
         is_apart = table is not None and is_turned(table.work.values())
         gathered = ("scattered", touched) if is_apart else gathered_work(classes, node, cls)
-        if parts[1] is not None and _takes_rows(classes, node):
+        if parts[1] is not None and gathered_run(classes, node) > 1:  # computed one by one
             for each, amount in parts[1].work.items():
                 work[each] = times(amount, model.lanes)
         return base.but(reads=reads, work={**work, cls: gathered})
@@ -137,14 +138,6 @@ def _work(
                 work[computed] = of_both(held, amount)
     work[cls] = NOTHING
     return work
-
-
-def _takes_rows(classes: EClasses, node: ENode) -> bool:
-    """Whether a gather takes several elements at each index: indices are computed one by one."""
-    (axis,) = node.attributes
-    assert isinstance(axis, Axis)
-    shape = classes.sized[node.operands[0]].shape
-    return static(product(shape[axis.index + 1 :])) > 1
 
 
 def _of_short_rows(classes: EClasses, base: Fragment, lanes: int) -> float:

@@ -142,7 +142,7 @@ class CostModel:
 
     def with_measured(self, rates: Mapping[str, float]) -> Self:
         """This model with rates that a machine was asked for, by which nothing hides."""
-        return self._with(rates={**self.rates, **rates}, hidden=1.0)
+        return self.with_rates(rates)._with(hidden=1.0)
 
     def with_sizes(self, sizes: Mapping[str, int]) -> Self:
         """This model for other typical sizes of symbols."""

@@ -37,7 +37,8 @@ class ScalarFunction:
     f(a, b) = f(b, a), `associative` where f(f(a, b), c) = f(a, f(b, c)), and `idempotent` where
     f(f(a)) = f(a) or, with two operands, f(a, a) = a. Its results are `irrational` but for few
     operands, and where an operand has a rounding error they have one, too (`keeps_errors`).
-    `meaning` says what the formula's name leaves open.
+    `meaning` says what the formula's name leaves open. What the C library computes, one element at
+    a time, takes `slowness` times as long in f32 as its flops do in vectors.
     """
 
     name: str
@@ -53,6 +54,7 @@ class ScalarFunction:
     keeps_errors: bool = False
     expansion: Formula | None = None
     meaning: str = ""
+    slowness: float = 1.0
 
     def result(self, dtype: DType) -> DType:
         return DType.BOOL if self.to_bool else dtype
@@ -194,6 +196,7 @@ def _row(
     idempotent: bool = False,
     irrational: bool = False,
     keeps_errors: bool = False,
+    slowness: float = 1.0,
 ) -> tuple[str, ScalarFunction]:
     def as_array(*operands: Array) -> Array:
         return np.asarray(reference(*operands))
@@ -202,6 +205,7 @@ def _row(
         name, as_array, dtypes, formula, flops, to_bool, commutative, associative, idempotent,
         irrational, keeps_errors,
         meaning=(reference.__doc__ or "") if reference.__module__ == __name__ else "",
+        slowness=slowness,
     )  # fmt: skip
 
 
@@ -227,10 +231,10 @@ UNARY: dict[str, ScalarFunction] = dict((
     _row("asin", np.arcsin, FLOATS, "asin(a)", 20, **_IRRATIONAL),
     _row("acos", np.arccos, FLOATS, "acos(a)", 20, **_IRRATIONAL),
     _row("atan", np.arctan, FLOATS, "atan(a)", 20, **_IRRATIONAL),
-    _row("sinh", np.sinh, FLOATS, "sinh(a)", 20, **_IRRATIONAL),
-    _row("cosh", np.cosh, FLOATS, "cosh(a)", 20, **_IRRATIONAL),
-    _row("asinh", np.arcsinh, FLOATS, "asinh(a)", 20, **_IRRATIONAL),
-    _row("acosh", np.arccosh, FLOATS, "acosh(a)", 20, **_IRRATIONAL),
+    _row("sinh", np.sinh, FLOATS, "sinh(a)", 20, **_IRRATIONAL, slowness=30),
+    _row("cosh", np.cosh, FLOATS, "cosh(a)", 20, **_IRRATIONAL, slowness=30),
+    _row("asinh", np.arcsinh, FLOATS, "asinh(a)", 20, **_IRRATIONAL, slowness=30),
+    _row("acosh", np.arccosh, FLOATS, "acosh(a)", 20, **_IRRATIONAL, slowness=30),
     _row("atanh", np.arctanh, FLOATS, "atanh(a)", 20, **_IRRATIONAL),
     _row("floor", np.floor, FLOATS, "floor(a)", idempotent=True),
     _row("ceil", np.ceil, FLOATS, "ceil(a)", idempotent=True),
@@ -246,8 +250,8 @@ BINARY: dict[str, ScalarFunction] = dict((
     _row("sub", np.subtract, NUMBERS, "a - b", **_KEEPS),
     _row("mul", np.multiply, NUMBERS, "a * b", commutative=True, **_KEEPS),
     _row("div", _divide, NUMBERS, "divide(a, b)", 4, **_KEEPS),
-    _row("mod", _modulo, NUMBERS, "modulo(a, b)", 8),
-    _row("fmod", _fmod, NUMBERS, "fmod(a, b)", 8),
+    _row("mod", _modulo, NUMBERS, "modulo(a, b)", 8, slowness=60),
+    _row("fmod", _fmod, NUMBERS, "fmod(a, b)", 8, slowness=60),
     _row("pow", _power, NUMBERS, "power(a, b)", 60, **_KEEPS),
     _row("max", _maximum, NUMBERS, "maximum(a, b)", **_LATTICE, **_KEEPS),
     _row("min", _minimum, NUMBERS, "minimum(a, b)", **_LATTICE, **_KEEPS),
