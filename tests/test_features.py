@@ -315,6 +315,23 @@ def test_a_varying_right_side_is_packed() -> None:
     assert amounts(only(build, build.matmul(x, y)))["packed"] == 64 * 64 * 4
 
 
+@pytest.mark.parametrize("dtype", [DType.I8, DType.I16])
+def test_weights_of_octets_are_read_as_they_are_packed(dtype: DType) -> None:
+    """And their sums are converted in registers, whatever type they have."""
+    build = Builder()
+    x = build.cast(build.input("x", DType.U8, (16, 32)), DType.I64)
+    w = build.constant(np.full((32, 48), 100), dtype)
+    if dtype is DType.I8:
+        zero_point = build.constant(np.full((32, 48), 1), DType.I16)
+        w = build.binary("sub", build.cast(w, DType.I16), zero_point)
+    w = build.cast(w, DType.I64)
+    dispatch = only(build, build.cast(build.matmul(x, w), DType.F32))
+    assert dispatch.features is not None
+    assert dispatch.features.constants == dtype.itemsize * 32 * 48
+    done = amounts(dispatch)
+    assert done["cheap.f32"] == 16 * 48 and "cheap.i64" not in done
+
+
 def test_threads_share_what_is_long_enough() -> None:
     long = Features("loop", "f32", (("dear.f32", 1e8),), units=100.0)
     short = Features("loop", "f32", (("dear.f32", 1e3),), units=100.0)

@@ -31,11 +31,11 @@ from satura.rewrite.extract.amounts import (
     winograd_work,
 )  # fmt: skip
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.features import Amount
+from satura.rewrite.extract.features import Amount, rate
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.fragments import Anchor, Fragment
 from satura.rewrite.extract.movements import arrival, is_turned, moved_work, runs_read
-from satura.rewrite.extract.octets import dequantises, sums_octets, sums_pairs
+from satura.rewrite.extract.octets import dequantises, packed_reads, sums_octets, sums_pairs
 from satura.rewrite.extract.readable import is_crossed, is_gathered, is_planar, is_readable
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.types.attributes import Axes, Axis
@@ -77,6 +77,8 @@ def combine(
         return None  # a program has one node for both, and a node that is read has no anchor in it
     if kind is _ELEMENTWISE:
         work[cls] = elementwise_work(classes, node, cls)
+        if node.op == "cast" and _is_sum_of_integers(classes, parts[0]):
+            work[cls] = rate("cheap", dtype), work[cls][1]
         return _elementwise(_loop(cls, node, parts, reads, work))
     base = _loop(cls, node, parts, reads, work)
     if kind is _LAYOUT:
@@ -104,6 +106,13 @@ def combine(
     if kind is Kind.HOST:
         return base.but(form=Fused.HOST)
     return base if node.op in ("iota", "extent") else None
+
+
+def _is_sum_of_integers(classes: EClasses, part: Fragment | None) -> bool:
+    """Whether a part is a contraction of integers, of 32 bits in the registers that it leaves."""
+    if part is None or REGISTRY[part.node.op].kind is not Kind.CONTRACTION:
+        return False
+    return classes.types[part.cls].dtype.is_integer
 
 
 def _loop(
@@ -310,19 +319,22 @@ def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
         if not is_readable(classes, base, position, part):
             return None
     window = base.node.op == "pool"
-    done, inner = contraction_work, -1
+    done, inner, reads = contraction_work, -1, base.reads
     if window:
         done = pool_work
     elif base.node.op in _WORK:
         done = _WORK[base.node.op]
     elif sums_octets(classes, base):
-        done = pair_work if sums_pairs(classes, base) else octet_work
+        is_paired = sums_pairs(classes, base)
+        done = pair_work if is_paired else octet_work
+        reads = packed_reads(classes, base, 2 if is_paired else 1)
     elif is_planar(classes, base, base.parts[0]):
         done, inner = planar_work, -2
     elif is_crossed(classes, base, base.parts[0]):
         done, inner = partial(crossed_work, threads=model.threads), -2
     packs = dict.fromkeys(base.work, NOTHING)  # reads in any order, and widens
     return base.but(
+        reads=reads,
         work=base.work if window else packs,
         form=Fused.WINDOW if window else Fused.CONTRACTION,
         anchor=Anchor(base.cls, *done(classes, base.node, base.cls, model.lanes), inner),

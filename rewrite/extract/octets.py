@@ -81,6 +81,13 @@ def sums_pairs(classes: EClasses, base: Part) -> bool:
     return False
 
 
+def packed_reads(classes: EClasses, base: Part, size: int) -> dict[int, float]:
+    """What such a contraction reads: constant weights are packed into so many bytes each."""
+    weights = _source(classes, base.node.operands[1], base.parts[1])
+    packed = {weights: classes.elements[weights] * size} if weights is not None else {}
+    return {**base.reads, **{cls: each for cls, each in packed.items() if classes.known[cls]}}
+
+
 def _source(classes: EClasses, cls: int, part: Part | None) -> int | None:
     """The integers that are seen, widened or moved, if nothing else is done to them."""
     if not classes.types[cls].dtype.is_integer:
