@@ -71,6 +71,15 @@ def test_the_parts_of_a_concat_compute_apart() -> None:
     assert done == {"dear.f32": 2 * 10 * 100, "cheap.f32": 100, "row": 2}
 
 
+def test_the_parts_of_a_concat_are_cut_apart() -> None:
+    """And a slice leaves their runs, as it does those of one part."""
+    build = Builder()
+    x = build.input("x", DType.F32, (4, 10, 30))
+    padded = build.pad(x, (0, 0, 1), (0, 0, 1))
+    whole = build.slice(build.concat([padded, padded], 1), (0, 0, 0), (2, 20, 32))
+    assert amounts(only(build, whole))["row"] == 2 * (3 * 4 * 10) + 2 * 4
+
+
 PADDED = [
     ((1, 0, 0), (1, 0, 0), 3),
     ((0, 0, 2), (0, 0, 0), 2 * 4 * 10),

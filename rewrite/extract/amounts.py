@@ -73,6 +73,14 @@ def times(amount: Amount, scale: float) -> Amount:
     return name, number * scale
 
 
+def of_each(first: Amount, second: Amount) -> Amount:
+    """What is done for the elements of one class in two loops apart."""
+    name, number = first
+    if isinstance(first, CutAmount) and isinstance(second, CutAmount):
+        return CutAmount(number + second[1], first.elements + second.elements)
+    return name, number + second[1]
+
+
 def cut_work(classes: EClasses, node: ENode, cls: int) -> Amount:
     """Where a pad or concat cuts the loops of its result."""
     shape = _shape(classes.sized[cls])

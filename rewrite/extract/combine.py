@@ -21,6 +21,7 @@ from satura.rewrite.extract.amounts import (
     lonely_work,
     octet_work,
     of_both,
+    of_each,
     pair_work,
     planar_work,
     pool_work,
@@ -142,7 +143,7 @@ def _work(
             if held is None:
                 work[computed] = amount
             elif is_apart:
-                work[computed] = amount[0], held[1] + amount[1]
+                work[computed] = of_each(held, amount)
             elif held is not amount:
                 work[computed] = of_both(held, amount)
     work[cls] = NOTHING
