@@ -35,7 +35,7 @@ from satura.backend.contraction.tile import (
     panel_columns,
     tile_name,
 )
-from satura.backend.emit.text import INDENT, indent
+from satura.backend.emit.text import INDENT, indent, kernel_text
 from satura.backend.jit.machine_code import KernelSource
 from satura.backend.lower.body import Argument
 from satura.backend.sizes.size import defer
@@ -149,13 +149,11 @@ def _blocks(rows: int, keys: int, batches: int, tallest: int, threads: int) -> i
 
 def attention_source(name: str, tile: Tile, batches: int, epilogue: Epilogue) -> KernelSource:
     """The kernel of all calls with this tile, number of batch axes and epilogue."""
-    lines = ["def kernel(args, thread, threads):", *indent(1, _kernel(tile, batches, epilogue))]
-    return KernelSource(name, "\n".join(lines) + "\n")
+    return KernelSource(name, kernel_text(_kernel(tile, batches, epilogue)))
 
 
 def _kernel(tile: Tile, batches: int, epilogue: Epilogue) -> Iterator[str]:
     width = panel_columns(tile)
-    yield "prefer_wide_vectors()"
     for word, name in enumerate(parameters(batches)):
         yield f"{name} = load_int64(args, {word})"
     yield "scratch += thread * scratch_pitch"

@@ -28,7 +28,7 @@ from satura.backend.contraction.gathering import (
 from satura.backend.contraction.positions import advance, coordinates
 from satura.backend.contraction.spec import ContractionSpec, parameters
 from satura.backend.contraction.tile import Products, lanes_of, microkernel_lines
-from satura.backend.emit.text import INDENT, indent
+from satura.backend.emit.text import INDENT, indent, kernel_text
 from satura.backend.jit.machine_code import KernelSource
 from satura.backend.matrices import GROUPS
 from satura.rewrite.types.tensor_type import DType
@@ -61,12 +61,10 @@ class Epilogue(Protocol):
 
 def contraction_source(name: str, spec: ContractionSpec, epilogue: Epilogue) -> KernelSource:
     """The kernel of all contractions of this spec and epilogue."""
-    lines = ["def kernel(args, thread, threads):", *indent(1, _kernel(spec, epilogue))]
-    return KernelSource(name, "\n".join(lines) + "\n")
+    return KernelSource(name, kernel_text(_kernel(spec, epilogue)))
 
 
 def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
-    yield "prefer_wide_vectors()"
     for word, name in enumerate(parameters(spec)):
         yield f"{name} = load_int64(args, {word})"
     yield "scratch += thread * scratch_pitch"

@@ -25,8 +25,7 @@ from functools import cached_property
 
 from satura.backend.contraction.recurrence_panels import TALLEST, Panel
 from satura.backend.contraction.tile import Products, tile_name
-from satura.backend.emit.loops import kernel_text
-from satura.backend.emit.text import indent, op_text
+from satura.backend.emit.text import indent, kernel_text, op_text
 from satura.backend.lower.body import Argument, Value
 from satura.rewrite.ops.cells import Cell, Phase
 from satura.rewrite.ops.formula import formula_steps

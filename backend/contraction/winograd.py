@@ -36,7 +36,7 @@ from satura.backend.contraction.tile import (
     step_cycles,
     tile_name,
 )  # fmt: skip
-from satura.backend.emit.text import INDENT, indent
+from satura.backend.emit.text import INDENT, indent, kernel_text
 from satura.backend.helpers.winograd_tiles import deepest, weights_pitch
 from satura.backend.jit.machine_code import KernelSource
 from satura.backend.lower.body import Argument
@@ -161,12 +161,10 @@ def _tiles_around(panels: int, steps: int) -> int:
 
 def winograd_source(name: str, tile: Tile, epilogue: Epilogue) -> KernelSource:
     """The kernel of all calls with this tile and epilogue."""
-    lines = ["def kernel(args, thread, threads):", *indent(1, _kernel(tile, epilogue))]
-    return KernelSource(name, "\n".join(lines) + "\n")
+    return KernelSource(name, kernel_text(_kernel(tile, epilogue)))
 
 
 def _kernel(tile: Tile, epilogue: Epilogue) -> Iterator[str]:
-    yield "prefer_wide_vectors()"
     for word, name in enumerate(PARAMETERS):
         yield f"{name} = load_int64(args, {word})"
     yield "scratch += thread * scratch_pitch"

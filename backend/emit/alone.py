@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from satura.backend.emit.code import Code
-from satura.backend.emit.loops import kernel_text
+from satura.backend.emit.text import kernel_text
 from satura.backend.lower.body import Argument, Pointer
 from satura.backend.lower.walk import strides_of
 from satura.rewrite.extract.schedule import Home, Schedule

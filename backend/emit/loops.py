@@ -11,7 +11,7 @@ from math import prod
 
 from satura.backend.emit.body import Arguments, BodyText
 from satura.backend.emit.code import Code, KernelForm
-from satura.backend.emit.text import indent
+from satura.backend.emit.text import indent, kernel_text
 from satura.backend.lower.body import Argument, Nest
 from satura.backend.lower.canonical import LONGEST_RUN, Canonical, canonical
 
@@ -77,13 +77,6 @@ def loop_code(
         name, kernel_text(text, short=runs), tuple(arguments), work, scratch, LoopForm(most),
         _HOP * (most - deepest),
     )  # fmt: skip
-
-
-def kernel_text(lines: Sequence[str], short: bool = False) -> str:
-    """A whole kernel around `lines`; with `short`, its loops are of a few vectors each."""
-    hints = ["short_loops()"] if short else []
-    body = ["prefer_wide_vectors()", *hints, *lines]
-    return "\n".join(["def kernel(args, thread, threads):", *indent(1, body), ""])
 
 
 def share(total: str) -> list[str]:

@@ -17,9 +17,9 @@ from dataclasses import replace
 from satura.backend.cache_lines import whole_lines
 from satura.backend.emit.body import Arguments, BodyText
 from satura.backend.emit.code import Code
-from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
+from satura.backend.emit.loops import share, start_odometer, step_odometer
 from satura.backend.emit.reductions import as_key, has_key, identity_text, step_text
-from satura.backend.emit.text import indent
+from satura.backend.emit.text import indent, kernel_text
 from satura.backend.lower.body import Access, Nest, Pointer, Reduction
 from satura.backend.lower.canonical import renumber
 from satura.backend.lower.planes import Planes, WindowAxis

@@ -16,11 +16,11 @@ from satura.backend.emit.body import Arguments, Block, BodyText, Level
 from satura.backend.emit.code import Code
 from satura.backend.emit.column_sums import column_sum_lines
 from satura.backend.emit.kept_values import KeptValues
-from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
+from satura.backend.emit.loops import share, start_odometer, step_odometer
 from satura.backend.emit.reductions import cost, has_key, identity_text, reads_loops
 from satura.backend.emit.row_groups import GROUP, SHORT_ROW, group_lines, vector_lines
 from satura.backend.emit.searched_blocks import search_lines
-from satura.backend.emit.text import indent
+from satura.backend.emit.text import indent, kernel_text
 from satura.backend.lower.body import DEAR, Argument, Pointer, Reduction, needed_values
 from satura.backend.lower.canonical import Canonical
 from satura.backend.sizes.size import defer

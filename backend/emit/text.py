@@ -51,3 +51,10 @@ def report_text(status: str, code: int, extent: str, index: str) -> list[str]:
     """Lines that tell the status words of an index outside of an extent, the code last."""
     stores = ((1, extent), (2, index), (0, str(code)))
     return [f"store_int64({status}, {at}, {word})" for at, word in stores]
+
+
+def kernel_text(lines: Iterable[str], short: bool = False) -> str:
+    """A whole kernel around `lines`; with `short`, its loops are of a few vectors each."""
+    hints = ["short_loops()"] if short else []
+    body = ["prefer_wide_vectors()", *hints, *lines]
+    return "\n".join(["def kernel(args, thread, threads):", *indent(1, body), ""])

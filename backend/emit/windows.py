@@ -17,9 +17,9 @@ from math import prod
 from satura.backend.cache_lines import whole_lines
 from satura.backend.emit.body import Arguments, BodyText, Level
 from satura.backend.emit.code import Code
-from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
+from satura.backend.emit.loops import share, start_odometer, step_odometer
 from satura.backend.emit.reductions import identity_text, reads_loops, step_text
-from satura.backend.emit.text import indent
+from satura.backend.emit.text import indent, kernel_text
 from satura.backend.lower.body import MAX_TAPS, Pointer, needed_values
 from satura.backend.lower.canonical import Canonical
 from satura.backend.sizes.size import defer, is_fixed
