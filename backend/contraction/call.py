@@ -20,7 +20,7 @@ from satura.backend.contraction.axes import NO_ROWS, Axis, merge, over_axes, win
 from satura.backend.contraction.emit import contraction_source
 from satura.backend.contraction.epilogue import NestEpilogue
 from satura.backend.contraction.readings import Reading, reading_of
-from satura.backend.contraction.shares import share_cycles, tile_for_threads
+from satura.backend.contraction.shares import UnitCycles, share_cycles, tile_for_threads
 from satura.backend.contraction.sorted_words import table_lines
 from satura.backend.contraction.spec import (
     ContractionCall,
@@ -227,11 +227,38 @@ class _Problem:
         if crossed is not self:
             return crossed.code(schedule, dispatch, threads, store, name, any_sizes, wanted)
         batches, rows = self._merged(nest)
-        count = prod(axis.row.extent for axis in rows)
-        grouped = self.groups > 1 or self.shared > 0
-        reading = self.reading
+        spec = best = self._best_spec(batches, rows, threads, any_sizes)
+        if wanted is not None:
+            if not wanted.spec.serves(best, self.columns, any_sizes):
+                return None
+            spec = wanted.spec
+            rows = (*(NO_ROWS,) * (len(spec.windowed) - len(rows)), *rows)
+        call = self._call(schedule, store, batches, rows, spec)
+        plan = contraction_plan(spec, call, threads)
+        over = over_axes(nest, [*batches, *rows], self.column, self.columns)
+        epilogue = NestEpilogue(over, len(parameters(spec)))
+        source = contraction_source(name, spec, epilogue)
+        work = call.row_count * prod(call.batches) * self.columns * self.depth * call.taps
+        more = 0.0
+        if spec is not best and not any_sizes:  # what sizes must not be asked for is little
+            taken, least = (
+                share_cycles(each.tile, *self._shared(batches, rows), threads, self._cycles(each))
+                for each in (spec, best)
+            )
+            more = taken - least
+        return Code(
+            name, source.text, (*plan.arguments, *epilogue.arguments), work // 8,
+            plan.scratch_size, ContractionForm(spec, epilogue.body), more,
+        )  # fmt: skip
+
+    def _best_spec(
+        self, batches: Sequence[Axis], rows: Sequence[Axis], threads: int, any_sizes: bool
+    ) -> ContractionSpec:
+        """The kernel that takes the fewest cycles; with `any_sizes` one that does not depend on
+        extents that differ between calls."""
+        reading, grouped = self.reading, self.groups > 1 or self.shared > 0
         any_columns = any_sizes and reading.weights is None  # those of weights are always the same
-        known = None if any_sizes else count
+        known = None if any_sizes else prod(axis.row.extent for axis in rows)
         tile = choose_tile(
             known, self.columns, None, any_columns, reading.products, has_tail=not self.shared
         )
@@ -243,17 +270,17 @@ class _Problem:
             reading.result, self.shared,
         )  # fmt: skip
         if not any_sizes and not self.shared:
-            tile = tile_for_threads(
-                tile, *self._shared(batches, rows), threads, partial(spec.cycles, self._lines)
-            )
+            shared = self._shared(batches, rows)
+            tile = tile_for_threads(tile, *shared, threads, self._cycles(spec))
         full = not any_columns and self.columns % panel_columns(tile) == 0
-        spec = replace(spec, tile=tile, full=full)
-        best = spec
-        if wanted is not None:
-            if not wanted.spec.serves(spec, self.columns, any_sizes):
-                return None
-            spec = wanted.spec
-            rows = (*(NO_ROWS,) * (len(spec.windowed) - len(rows)), *rows)
+        return replace(spec, tile=tile, full=full)
+
+    def _call(
+        self, schedule: Schedule, store: ConstantStore, batches: Sequence[Axis],
+        rows: Sequence[Axis], spec: ContractionSpec,
+    ) -> ContractionCall:  # fmt: skip
+        """What a kernel of `spec` is called with; constant weights are packed into `store`."""
+        reading, groups = self.reading, (self.groups,) * spec.grouped
         pointer, right_strides = reading.right.pointer, tuple(axis.right for axis in batches)
         panel_lines = head_lines = 0
         group_stride = self.columns * self.right_column
@@ -264,13 +291,16 @@ class _Problem:
             )
             if reading.products is Products.OCTETS:
                 head_lines = table_lines(*self.pieces_of_a_row, spec.width)
-        call = ContractionCall(
+        return ContractionCall(
             left=reading.left.pointer,
             right=pointer,
             scratch=Pointer(("scratch", 0)),
-            batches=(*(axis.row.extent for axis in batches), *((self.groups,) * grouped)),
-            left_strides=(*(axis.row.stride for axis in batches), *((self.left_group,) * grouped)),
-            right_strides=(*right_strides, *((group_stride,) * grouped)),
+            batches=(*(axis.row.extent for axis in batches), *groups),
+            left_strides=(
+                *(axis.row.stride for axis in batches),
+                *(self.left_group for _ in groups),
+            ),
+            right_strides=(*right_strides, *(group_stride for _ in groups)),
             rows=tuple(axis.row for axis in rows),
             columns=self.columns,
             depth=self.depth,
@@ -283,23 +313,10 @@ class _Problem:
             panel_lines=panel_lines,
             table_lines=head_lines,
         )
-        plan = contraction_plan(spec, call, threads)
-        over = over_axes(nest, [*batches, *rows], self.column, self.columns)
-        epilogue = NestEpilogue(over, len(parameters(spec)))
-        source = contraction_source(name, spec, epilogue)
-        work = count * prod(call.batches) * self.columns * self.depth * call.taps
-        more = 0.0
-        if spec is not best and not any_sizes:  # what sizes must not be asked for is little
-            shared = self._shared(batches, rows)
-            taken, least = (
-                share_cycles(each.tile, *shared, threads, partial(each.cycles, self._lines))
-                for each in (spec, best)
-            )
-            more = taken - least
-        return Code(
-            name, source.text, (*plan.arguments, *epilogue.arguments), work // 8, plan.scratch_size,
-            ContractionForm(spec, epilogue.body), more,
-        )  # fmt: skip
+
+    def _cycles(self, spec: ContractionSpec) -> UnitCycles:
+        """How many cycles a tile takes in a kernel of `spec`."""
+        return partial(spec.cycles, self._lines)
 
     @property
     def _lines(self) -> int:
