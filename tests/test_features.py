@@ -94,6 +94,12 @@ def test_a_pad_cuts_loops_into_runs(lo: tuple[int, ...], hi: tuple[int, ...], ru
     assert amounts(only(build, build.unary("neg", padded)))["row"] == runs
 
 
+def test_a_concat_of_no_elements_is_one_loop() -> None:
+    build = Builder()
+    parts = [build.input(name, DType.F32, (50, 60, 0)) for name in "xy"]
+    assert amounts(only(build, build.concat(parts, 2))) == {}
+
+
 @pytest.mark.parametrize(("end", "masked"), [(1, {"masked": 4 * 12 * 31}), (0, {})])
 def test_a_row_compares_each_element_of_what_is_cut_within_rows(
     end: int, masked: dict[str, float]

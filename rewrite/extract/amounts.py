@@ -82,7 +82,9 @@ def of_each(first: Amount, second: Amount) -> Amount:
 
 
 def cut_work(classes: EClasses, node: ENode, cls: int) -> Amount:
-    """Where a pad or concat cuts the loops of its result."""
+    """Where a pad or concat cuts the loops of its result, which of no elements has none."""
+    if not classes.elements[cls]:
+        return NOTHING
     shape = _shape(classes.sized[cls])
     first, *_ = node.attributes
     if isinstance(first, Axis):
