@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import satura
 from satura.backend import cores
 from satura.experiments import parallel, read_trials, trials
 from satura.rewrite.errors import CallError, SaturaError
@@ -187,6 +188,35 @@ for trial in trials(graphs, extractors={"slow": slow}, jobs=2):
     write_trials(sys.argv[2], [trial])
     print("one", flush=True)
 """
+
+
+STOPPED = """
+import os, signal, sys
+from satura.commands import experiment
+from satura.commands.cli import main
+from satura.experiments import sweep
+from satura.rewrite.extract import extract
+
+def stop(*given):
+    os.kill(os.getpid(), signal.SIGTERM)
+
+if sys.argv[1] == "extractor":
+    extract.EXTRACTORS["search"] = stop
+else:
+    setattr(sweep, sys.argv[1], stop)
+main(["experiment", sys.argv[2]])
+"""
+
+
+@pytest.mark.parametrize("place", ["extractor", "load", "choices"])
+def test_a_signal_is_no_users_fault(tmp_path: Path, place: str) -> None:
+    """A command that it ends exits as elsewhere, and says nothing."""
+    build = Builder()
+    path = tmp_path / "m.onnx"
+    satura.save(build.program({"y": build.unary("relu", build.input("x", DType.F32, (3,)))}), path)
+    command = [sys.executable, "-c", STOPPED, place, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGTERM, "", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])

@@ -29,7 +29,7 @@ from satura.pipeline.rule_sets import Rules, check
 from satura.pipeline.sizes import Dims
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.limits import Limits
-from satura.rewrite.errors import CallError, ProgramError, brief
+from satura.rewrite.errors import CallError, ProgramError, Stopped, brief
 from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Extractor
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
@@ -144,6 +144,8 @@ class _Cell:
             if isinstance(self.model, ChoiceGraph):
                 return list(_on_graph(self, self.model))
             return list(_on_model(self, self.model))
+        except Stopped:
+            raise
         except SystemExit as error:
             raise CallError(f"sys.exit({error.code!r}) was called in {self.name}") from error
         except Exception as error:
