@@ -93,6 +93,21 @@ def test_the_best_bound_of_a_graph_is_that_of_all_its_rows(
     assert [each.bound for each in refuted] == [8.0, 8.0]
 
 
+@pytest.mark.parametrize(
+    ("cost", "bound", "expected"),
+    [(3.0, 2.0, 0.5), (2.0 + 1e-12, 2.0, 0.0), (2.0, 0.0, inf), (0.0, 0.0, 0.0)],
+)
+def test_a_gap_is_the_same_of_a_result_and_of_a_trial(
+    cost: float, bound: float, expected: float
+) -> None:
+    result, numbers = (
+        Result({}, cost, bound),
+        (9, 5, cost, bound, expected, cost, 1, 0, *(0.1,) * 3),
+    )
+    assert result.gap == expected
+    assert not Trial("m", "", "none", "reference", "default", "dag", *numbers).contradiction
+
+
 def test_typical_sizes_are_part_of_the_name_of_a_cost(tmp_path: Path) -> None:
     build = Builder()
     x = build.input("x", DType.F32, (symbol("batch"), 100))

@@ -30,7 +30,7 @@ from satura.pipeline.sizes import Dims
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError, ProgramError, Stopped, brief
-from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Extractor
+from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Extractor, gap
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
 from satura.rewrite.extract.greedy import tree_greedy
@@ -88,9 +88,9 @@ class Trial:
         """Which of its numbers are impossible, allowing for rounding; empty if none is."""
         if self.bound > self.cost * (1 + NOISE):
             return f"bound is {self.bound}, which is above cost, {self.cost}"
-        gap = _gap(self.cost, self.bound)
-        if not isclose(self.gap, gap, rel_tol=_ROUNDED, abs_tol=_ROUNDED):
-            return f"gap is {self.gap}, and {gap} by cost and bound"
+        found = gap(self.cost, self.bound)
+        if not isclose(self.gap, found, rel_tol=_ROUNDED, abs_tol=_ROUNDED):
+            return f"gap is {self.gap}, and {found} by cost and bound"
         return ""
 
     @property
@@ -222,7 +222,7 @@ def with_best_bounds(found: Sequence[Trial]) -> list[Trial]:
             best[each.graph] = max(best[each.graph], min(each.bound, cost))
     bounds = [best[each.graph] for each in found]
     return [
-        replace(each, bound=bound, gap=_gap(each.cost, bound))
+        replace(each, bound=bound, gap=gap(each.cost, bound))
         for each, bound in zip(found, bounds, strict=True)
     ]
 
@@ -322,7 +322,7 @@ def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
         counts = statistics(made)
         yield Trial(
             *cell.about(each.extractor), classes.node_count, len(found.found), cost, bound,
-            _gap(cost, bound), made.seconds, counts["dispatch-count"], counts["copy-count"],
+            gap(cost, bound), made.seconds, counts["dispatch-count"], counts["copy-count"],
             saturated - started, listed - saturated, each.seconds,
         )  # fmt: skip
 
@@ -332,7 +332,7 @@ def _on_graph(cell: _Cell, graph: ChoiceGraph) -> Iterator[Trial]:
     for each in answers(cell.extractors, graph):
         cost, bound = each.result.cost, each.result.bound
         yield Trial(
-            *cell.about(each.extractor), count, count, cost, bound, _gap(cost, bound),
+            *cell.about(each.extractor), count, count, cost, bound, gap(cost, bound),
             cost, len(each.result.choice), 0, 0.0, 0.0, each.seconds,
         )  # fmt: skip
 
@@ -353,10 +353,3 @@ def _extractors(wanted: Sequence[str] | Mapping[str, Extractor | str]) -> Mappin
                 f"the extractor {name!r} is {brief(each)}, not a function of a choice graph"
             )
     return found
-
-
-def _gap(cost: float, bound: float) -> float:
-    """By which share a cost lies above a bound; 0 where that is noise."""
-    if cost <= bound * (1 + NOISE):
-        return 0.0
-    return cost / bound - 1 if bound > 0 else inf
