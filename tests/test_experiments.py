@@ -307,8 +307,17 @@ def test_costs_of_a_graph_are_shown_as_they_are(model: Path) -> None:
     *_, seconds, _ = (each.strip() for each in alone.splitlines()[-2].split("│"))
     assert float(seconds) > 0, "however small"
     assert " 9.25 " in alone and " us " not in alone and " cost " in alone
+    assert "cost of what extractors choose" in alone and "64" not in alone
     both = CliRunner().invoke(app, ["experiment", graph, str(model), "--rules", "none"]).stdout
     assert " 9.25 " in both and re.search(r"\d\.\d\d us ", both)
+
+
+@pytest.mark.parametrize("option", [("--dim", "n=4"), ("--value", "axes=0")])
+def test_options_that_say_nothing_of_e_graphs_are_refused(option: tuple[str, str]) -> None:
+    graph = str(Path(__file__).parent / "egraph.json")
+    refused = CliRunner().invoke(app, ["experiment", graph, *option])
+    assert isinstance(refused.exception, CallError)
+    assert str(refused.exception) == f"{option[0]} is for ONNX models, and only e-graphs are given"
 
 
 @pytest.mark.parametrize(
