@@ -186,9 +186,9 @@ def trials(
     uses but for what is installed; files that it reads do not count.
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
-    scipy) or any extractor on it have proved. Raises CallError for an unknown name, for what is not
-    of the kinds above, and for an extractor's choice or bound that is wrong. What an extractor or a
-    cost model raises has notes that say what was tried.
+    scipy, of at most 10,000 candidates) or any extractor on it have proved. Raises CallError for an
+    unknown name, for what is not of the kinds above, and for an extractor's choice or bound that is
+    wrong. What an extractor or a cost model raises has notes that say what was tried.
     """
     count = usable_of(jobs, "jobs")
     named = _by_name("costs", costs)
