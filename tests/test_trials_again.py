@@ -12,6 +12,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
+from math import inf
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +28,7 @@ from satura.experiments.content import content_of, model_digest
 from satura.experiments.own_code import digest_of_code
 from satura.pipeline.models import Model, load
 from satura.rewrite.egraph.limits import Limits
+from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import Features
 from satura.rewrite.extract.greedy import tree_greedy
@@ -116,6 +118,26 @@ def test_trials_of_code_that_was_edited_are_made_again(model: Path) -> None:
         assert tried(OWN.replace(old, new), [mark]).cost > 3 * first.cost
     other = tried(OWN.replace("return dag_", "graph = graph; return dag_"), [mark])
     assert other.copies != 99 and other.graph == first.graph
+
+
+def test_extractors_that_are_asked_for_later_are_the_only_ones_to_run(model: Path) -> None:
+    """What is done is given back, also before and behind them, with the bound of all."""
+    ran = []
+
+    def second(graph: ChoiceGraph) -> Result:
+        ran.append(graph)
+        return tree_greedy(graph)
+
+    graph = read_gym((Path(__file__).parent / "egraph.json").read_text()).graph
+    for given in ({"g": graph}, {"m": model}):
+        done = list(trials(given, ["none"], ("tree", "dag")))
+        marked = [replace(each, copies=99, bound=0.0, gap=inf) for each in done]
+        all_three: dict[str, Extractor | str] = {"tree": "tree", "second": second, "dag": "dag"}
+        found = list(trials(given, ["none"], all_three, done=marked))
+        assert [each.extractor for each in found] == [*all_three]
+        assert [each.copies == 99 for each in found] == [True, False, True]
+        assert found[0].bound == found[1].bound == done[0].bound > 0
+    assert len(ran) == 2
 
 
 def helper_of_two() -> list[int]:

@@ -120,13 +120,19 @@ class _Cell:
     limits: Limits
     extractors: Mapping[str, Extractor]
 
-    def among(self, done: Mapping[Key, Trial]) -> list[Trial] | None:
-        """Its trials, if all are done and were made on the same content as now; else None."""
-        found = [done.get((*self.names, extractor)) for extractor in self.extractors]
-        contents = self.contents.values()
-        pairs = zip(found, contents, strict=True)
-        same = [each for each, now in pairs if each is not None and now and each.content == now]
-        return same if len(same) == len(found) else None
+    def among(self, done: Mapping[Key, Trial]) -> dict[str, Trial]:
+        """By extractor those of its trials that are done and were made on the content of now."""
+        found = {extractor: done.get((*self.names, extractor)) for extractor in self.extractors}
+        return {
+            extractor: each
+            for extractor, each in found.items()
+            if each is not None and each.content == self.contents[extractor] != ""
+        }
+
+    def without(self, extractors: Collection[str]) -> _Cell | None:
+        """The same for its other extractors; None where there is none."""
+        left = {name: each for name, each in self.extractors.items() if name not in extractors}
+        return replace(self, extractors=left) if left else None
 
     @property
     def name(self) -> str:
@@ -181,9 +187,9 @@ def trials(
     which rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes, of
     which there are no more than CPUs; or with a `client` (a `distributed.Client`) as many as its
     Dask cluster has threads. There, models and rules that are in files must be so on each worker,
-    under the same path. An e-graph whose trials are all among those `done`, with the same
-    `content`, is not made again: these are given back. It counts code of your own, and what that
-    uses but for what is installed; files that it reads do not count.
+    under the same path. Trials that are among those `done`, with the same `content`, are not made
+    again, but given back, with a better bound where one is found. The content is also code of your
+    own, and what that uses but for what is installed; files that it reads do not count.
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
     scipy, of at most 10,000 candidates) or any extractor on it have proved. Raises CallError for an
@@ -196,15 +202,20 @@ def trials(
     cells = _cells(models, rules, extractors, priced, limits or {"default": Limits()}, dims or {})
     known = _by_key(done)
     given = [cell.among(known) for cell in cells]
-    missing = [cell for cell, found in zip(cells, given, strict=True) if found is None]
+    asked = [cell.without(found) for cell, found in zip(cells, given, strict=True)]
+    missing = [cell for cell in asked if cell is not None]
     if client is not None:
         made = each_on_workers(_Cell.run, [cell.to_send() for cell in missing], client)
     else:
         work = [(cell.name, cell.run) for cell in missing]
         # Who asks for several has processes also on one CPU: a crash ends one of these only.
         made = in_turn(work) if jobs == 1 else beside(work, count)
-    for found in given:
-        yield from next(made) if found is None else found
+    for cell, left, found in zip(cells, asked, given, strict=True):
+        if left is None:
+            yield from found.values()
+        else:
+            by_extractor = {**found, **{each.extractor: each for each in next(made)}}
+            yield from with_best_bounds([by_extractor[name] for name in cell.extractors])
 
 
 def with_best_bounds(found: Sequence[Trial]) -> list[Trial]:
