@@ -19,7 +19,7 @@ from satura.commands.values import of_several
 from satura.experiments import Trial, plot_trials, read_trials, trials
 from satura.experiments.plot import check_plot
 from satura.experiments.sweep import with_best_bounds
-from satura.experiments.table import others, update_rows
+from satura.experiments.table import others, updated
 from satura.experiments.typical import typical
 from satura.pipeline.distributed import Client
 from satura.pipeline.models import Model
@@ -74,11 +74,14 @@ def experiment(
     limited = {text: parse_limits(text) for text in limits} or None
     done = read_trials(csv) if csv is not None and csv.is_file() else []
     found: list[Trial] = []
-    with progress("extracting") as phase, _client(cluster) as client:
+    with (
+        progress("extracting") as phase,
+        _client(cluster) as client,
+        updated(csv, Trial, lambda now: _joined(found, now)) as update,
+    ):
         for trial in trials(models, rules, extractors, priced, limited, jobs, done, client):
             found.append(trial)
-            if csv is not None:
-                update_rows(csv, Trial, lambda now: _joined(found, now))
+            update()
             phase(f"{trial.model}, {trial.rules}, {trial.extractor} done", 0.0)
     found = _joined(found, done)[: len(found)]
     if json:
