@@ -16,13 +16,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import satura
 from satura.backend import cores
-from satura.experiments import parallel, read_trials, trials
+from satura.experiments import answers, parallel, read_trials, trials
 from satura.rewrite.errors import CallError, SaturaError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.exact import exact as exact_choice
 from satura.rewrite.extract.features import Features
 from satura.rewrite.extract.greedy import cheapest_trees, dag_greedy
+from satura.rewrite.extract.landmarks import landmarks
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.tensor_type import DType
 
@@ -55,6 +58,18 @@ def test_what_an_extractor_says_is_judged(choice: object, bound: object, message
 
     with pytest.raises(CallError, match=f"extractor 'wrong'.* {message}"):
         list(trials({"g": CIRCLE}, extractors={"wrong": wrong, "tree": "tree"}))
+
+
+def test_of_a_large_graph_no_linear_program_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its bound is that of the landmarks, and of the extractors."""
+    monkeypatch.setattr(answers, "LARGE", len(CIRCLE.homes))
+    (exact,) = trials({"g": CIRCLE}, extractors=("tree",))
+    monkeypatch.setattr(answers, "LARGE", len(CIRCLE.homes) - 1)
+    monkeypatch.setattr(answers, "relax", None)
+    (trial,) = trials({"g": CIRCLE}, extractors=("tree",))
+    assert trial.bound == landmarks(CIRCLE).bound <= exact.bound
+    (trial,) = trials({"g": CIRCLE}, extractors={"sure": exact_choice})
+    assert trial.bound == trial.cost
 
 
 def test_classes_that_nothing_needs_cost_nothing() -> None:
@@ -187,6 +202,35 @@ for trial in trials(graphs, extractors={"slow": slow}, jobs=2):
     write_trials(sys.argv[2], [trial])
     print("one", flush=True)
 """
+
+
+STOPPED = """
+import os, signal, sys
+from satura.commands import experiment
+from satura.commands.cli import main
+from satura.experiments import sweep
+from satura.rewrite.extract import extract
+
+def stop(*given):
+    os.kill(os.getpid(), signal.SIGTERM)
+
+if sys.argv[1] == "extractor":
+    extract.EXTRACTORS["search"] = stop
+else:
+    setattr(sweep, sys.argv[1], stop)
+main(["experiment", sys.argv[2]])
+"""
+
+
+@pytest.mark.parametrize("place", ["extractor", "load", "choices"])
+def test_a_signal_is_no_users_fault(tmp_path: Path, place: str) -> None:
+    """A command that it ends exits as elsewhere, and says nothing."""
+    build = Builder()
+    path = tmp_path / "m.onnx"
+    satura.save(build.program({"y": build.unary("relu", build.input("x", DType.F32, (3,)))}), path)
+    command = [sys.executable, "-c", STOPPED, place, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGTERM, "", "")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])

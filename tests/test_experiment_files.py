@@ -18,7 +18,7 @@ from satura.commands import experiment as experiment_module
 from satura.commands import worth as worth_module
 from satura.commands.cli import app
 from satura.commands.worth import Worth
-from satura.experiments import Trial, read_trials, trials, write_trials
+from satura.experiments import Trial, read_trials, table, trials, write_trials
 from satura.experiments.table import read_rows, update_rows
 from satura.rewrite.errors import CallError, FileError
 from satura.rewrite.extract.gym import read_gym
@@ -76,6 +76,34 @@ def test_processes_that_write_to_one_file_lose_no_row(tmp_path: Path) -> None:
     processes = [subprocess.Popen([*command, name]) for name in "ab"]
     assert [process.wait() for process in processes] == [0, 0]
     assert {row.model for row in read_trials(out)} == {f"{n} {i}" for n in "ab" for i in range(40)}
+
+
+def test_a_file_of_many_rows_is_not_written_after_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But soon after, and whatever ends the work."""
+    out, counts, seconds = tmp_path / "t.csv", [0], [1.0]
+    (trial,) = trials({"g": CIRCLE})
+    found: list[Trial] = []
+
+    def passing() -> float:
+        seconds[0] += 0.01
+        return seconds[0]
+
+    def write(path: Path, kind: type[Trial], change: Callable[[list[Trial]], list[Trial]]) -> None:
+        counts[0] += 1
+        update_rows(path, kind, change)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(table, "monotonic", passing)
+    monkeypatch.setattr(table, "update_rows", write)
+    with pytest.raises(KeyboardInterrupt), table.updated(out, Trial, lambda now: found) as update:
+        for number in range(100):
+            found.append(replace(trial, model=str(number)))
+            update()
+        raise KeyboardInterrupt
+    assert read_trials(out) == found and 5 < counts[0] < 20
+    with table.updated(None, Trial, lambda now: found) as update:
+        update()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import os
 import re
 from dataclasses import replace
 from itertools import pairwise
-from math import inf, nan
+from math import inf, isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from satura.backend.cores import usable_threads
 from satura.commands.cli import app
 from satura.commands.compiling import parse_limits
 from satura.experiments import Trial, answers, plot_trials, read_trials, trials, write_trials
-from satura.experiments.plot import few_ticks, series, shape_of_models
+from satura.experiments.plot import few_ticks, least_costs, series, shape_of_models, share
 from satura.experiments.sweep import with_best_bounds
 from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError, FileError, SaturaError
@@ -93,6 +93,21 @@ def test_the_best_bound_of_a_graph_is_that_of_all_its_rows(
     assert [each.bound for each in refuted] == [8.0, 8.0]
 
 
+@pytest.mark.parametrize(
+    ("cost", "bound", "expected"),
+    [(3.0, 2.0, 0.5), (2.0 + 1e-12, 2.0, 0.0), (2.0, 0.0, inf), (0.0, 0.0, 0.0)],
+)
+def test_a_gap_is_the_same_of_a_result_and_of_a_trial(
+    cost: float, bound: float, expected: float
+) -> None:
+    result, numbers = (
+        Result({}, cost, bound),
+        (9, 5, cost, bound, expected, cost, 1, 0, *(0.1,) * 3),
+    )
+    assert result.gap == expected
+    assert not Trial("m", "", "none", "reference", "default", "dag", *numbers).contradiction
+
+
 def test_typical_sizes_are_part_of_the_name_of_a_cost(tmp_path: Path) -> None:
     build = Builder()
     x = build.input("x", DType.F32, (symbol("batch"), 100))
@@ -118,6 +133,21 @@ def test_a_plot_tells_rules_and_models_apart(tmp_path: Path) -> None:
     assert [*shapes] == ["m", "n"] and shapes["m"] != shapes["n"]
     many = [replace(first, model=str(number)) for number in range(99)]
     assert len(set(shape_of_models(many).values())) == 1
+
+
+def test_costs_are_shares_of_the_least_by_the_same_cost_model(tmp_path: Path) -> None:
+    """Also beside a model that costs nothing, of which no cost but 0 is a share."""
+    pytest.importorskip("matplotlib")
+    numbers = (9, 5, 2.0, 1.0, 1.0, 2.0, 1, 0, 0.1, 0.1, 0.1)
+    first = Trial("m", "", "none", "reference", "default", "dag", *numbers)
+    dear = replace(first, cost_model="slow", cost=200.0, bound=100.0)
+    free = replace(first, model="f", cost=0.0, bound=0.0, gap=0.0)
+    found = [first, dear, replace(free, extractor="tree", cost=7.0, gap=inf), free]
+    least = {("m", "reference"): 2.0, ("m", "slow"): 200.0, ("f", "reference"): 0.0}
+    assert least_costs(found) == least_costs(found[::-1]) == least
+    assert (share(3.0, 2.0), share(0.0, 0.0)) == (1.5, 1.0) and isnan(share(7.0, 0.0))
+    plot_trials(tmp_path / "t.png", found)
+    assert (tmp_path / "t.png").stat().st_size
 
 
 def test_labels_of_ticks_do_not_overlap() -> None:
@@ -277,8 +307,17 @@ def test_costs_of_a_graph_are_shown_as_they_are(model: Path) -> None:
     *_, seconds, _ = (each.strip() for each in alone.splitlines()[-2].split("│"))
     assert float(seconds) > 0, "however small"
     assert " 9.25 " in alone and " us " not in alone and " cost " in alone
+    assert "cost of what extractors choose" in alone and "64" not in alone
     both = CliRunner().invoke(app, ["experiment", graph, str(model), "--rules", "none"]).stdout
     assert " 9.25 " in both and re.search(r"\d\.\d\d us ", both)
+
+
+@pytest.mark.parametrize("option", [("--dim", "n=4"), ("--value", "axes=0")])
+def test_options_that_say_nothing_of_e_graphs_are_refused(option: tuple[str, str]) -> None:
+    graph = str(Path(__file__).parent / "egraph.json")
+    refused = CliRunner().invoke(app, ["experiment", graph, *option])
+    assert isinstance(refused.exception, CallError)
+    assert str(refused.exception) == f"{option[0]} is for ONNX models, and only e-graphs are given"
 
 
 @pytest.mark.parametrize(

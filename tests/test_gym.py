@@ -92,6 +92,21 @@ def test_what_is_not_text_is_an_error_of_the_call(text: object) -> None:
         read_gym(text)  # type: ignore[arg-type]
 
 
+def test_a_name_that_stands_twice_is_an_error() -> None:
+    nodes = '"a": {"eclass": "0"}, "b": {"eclass": "0"}, "a": {"eclass": "1"}'
+    with pytest.raises(ModelError, match="an object of the e-graph has 'a' twice"):
+        read_gym(f'{{"nodes": {{{nodes}}}, "root_eclasses": ["0"]}}')
+
+
+def test_what_could_not_be_read_again_is_not_written() -> None:
+    lost = ChoiceGraph(2, (0,), ((1,),), (1.0,), (0,))
+    for graph in (lost, replace(lost, goals=(1,))):
+        with pytest.raises(ProgramError, match=f"class {graph.goals[0]} cannot be computed"):
+            gym_text(graph)
+    with pytest.raises(CallError, match="what is written is a choice graph, not 3"):
+        gym_text(3)  # type: ignore[arg-type]
+
+
 def test_a_path_as_text_is_told_from_wrong_json() -> None:
     with pytest.raises(ModelError, match=r"looks like a path: give Path\('model.json'\).read_text"):
         read_gym("model.json")
@@ -120,6 +135,7 @@ def test_a_path_as_text_is_told_from_wrong_json() -> None:
         ({"homes": (0, -1)}, "candidate 1 of .* computes -1: classes are"),
         ({"goals": (2,)}, "has the goal 2: classes are numbers below its size, 2"),
         ({"size": "2"}, "has the size '2', which is no number of classes"),
+        ({"size": -1}, "has the size -1, which is no number of classes"),
     ],
 )
 def test_what_is_no_choice_graph_is_one_error(change: dict[str, Any], message: str) -> None:

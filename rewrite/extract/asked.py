@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, Stopped
 
 T = TypeVar("T")
 
@@ -15,6 +15,8 @@ def asked(who: str, function: Callable[..., T], *arguments: object) -> T:
     SystemExit, else the exception with a note."""
     try:
         return function(*arguments)
+    except Stopped:
+        raise
     except SystemExit as error:
         raise CallError(f"{who} called sys.exit({error.code!r})") from error
     except Exception as error:

@@ -25,7 +25,7 @@ def check_parts(size: object, homes: object, leaves: object, costs: object, goal
             f" {len(priced)} costs: each candidate has one of all"
         )
     count = as_number(size)
-    if count is None:
+    if count is None or count < 0:
         raise CallError(
             f"the choice graph has the size {brief(size)}, which is no number of classes"
         )

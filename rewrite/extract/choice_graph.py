@@ -10,12 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf
 from typing import TypeAlias
 
 from satura.rewrite.extract.checked import check_parts
 
 NOISE = 1e-9
 """The share of a cost below which a gain is noise of floating point."""
+
+
+def gap(cost: float, bound: float) -> float:
+    """By which share of a bound a cost lies above it: 0 where that is noise, infinite above 0."""
+    if cost <= bound * (1 + NOISE):
+        return 0.0
+    return cost / bound - 1 if bound > 0 else inf
 
 
 @dataclass(frozen=True)
@@ -141,7 +149,7 @@ class Result:
     @property
     def gap(self) -> float:
         """By which share of the bound the cost lies above it at most."""
-        return self.cost / self.bound - 1 if self.bound > 0 else float(self.cost > 0)
+        return gap(self.cost, self.bound)
 
 
 Extractor: TypeAlias = Callable[[ChoiceGraph], Result]

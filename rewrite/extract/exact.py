@@ -32,7 +32,7 @@ def exact(graph: ChoiceGraph) -> Result:
     Raises CallError without scipy, ProgramError where a goal cannot be computed.
     """
     found, best = _begun(graph)
-    if best.gap <= NOISE:
+    if not best.gap:
         return replace(best, bound=best.cost)
     if not find_spec("scipy"):
         raise CallError("exact extraction needs scipy: pip install 'satura[exact]'")
@@ -46,7 +46,7 @@ def relax(graph: ChoiceGraph) -> Result:
     the landmarks. Raises ProgramError where a goal cannot be computed.
     """
     found, best = _begun(graph)
-    if best.gap <= NOISE or not find_spec("scipy"):
+    if not best.gap or not find_spec("scipy"):
         return best
     relaxed = _Model(graph, found, best).relaxation()
     return replace(best, bound=max(best.bound, min(relaxed, best.cost)))

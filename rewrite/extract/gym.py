@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from satura.rewrite.errors import CallError, ModelError, brief
+from satura.rewrite.errors import CallError, ModelError, ProgramError, brief
 from satura.rewrite.extract.checked import DEAREST
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.greedy import cheapest_trees
@@ -55,7 +55,7 @@ def read_gym(text: str | bytes) -> Gym:
             f"text is the JSON of an e-graph, not {brief(text)}; of a file it is path.read_text()"
         )
     try:
-        content = json.loads(text)
+        content = json.loads(text, object_pairs_hook=_once_each)
     except ValueError as error:
         is_path = isinstance(text, str) and text.endswith(".json")
         hint = f"; this looks like a path: give Path({text!r}).read_text()" if is_path else ""
@@ -89,6 +89,16 @@ def read_gym(text: str | bytes) -> Gym:
     return Gym(graph, tuple(nodes), tuple(numbers))
 
 
+def _once_each(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object of the JSON. Raises ModelError for a name that it has twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ModelError(f"an object of the e-graph has '{twice}' twice")
+    return found
+
+
 def _circle(graph: ChoiceGraph) -> list[int]:
     """A cycle of classes, each of which reads the next; empty if all goals can be computed."""
     possible = cheapest_trees(graph)
@@ -109,8 +119,11 @@ def _shortened(names: list[str]) -> list[str]:
 def gym_text(graph: ChoiceGraph) -> str:
     """A choice graph as JSON; candidates are named by their class and a number.
 
-    Candidates that read what nothing computes are left out.
+    Candidates that read what nothing computes are left out. Raises ProgramError where that leaves
+    none for a goal, and CallError for what is no choice graph.
     """
+    if not isinstance(graph, ChoiceGraph):
+        raise CallError(f"what is written is a choice graph, not {brief(graph)}")
     first = {cls: f"{cls}.{ks[0]}" for cls, ks in enumerate(graph.candidates) if ks}
     nodes = {
         f"{home}.{k}": {
@@ -120,6 +133,10 @@ def gym_text(graph: ChoiceGraph) -> str:
         for k, home in enumerate(graph.homes)
         if all(leaf in first for leaf in graph.leaves[k])
     }  # fmt: skip
+    computed = {node["eclass"] for node in nodes.values()}
+    for goal in graph.goals:
+        if str(goal) not in computed:
+            raise ProgramError(f"class {goal} cannot be computed by any of its candidates")
     content = {"nodes": nodes, "root_eclasses": [str(goal) for goal in graph.goals]}
     return json.dumps(content, indent=1, allow_nan=False) + "\n"
 

@@ -8,7 +8,7 @@ from satura.pipeline.rates import check_cache, cost_model, store_rates
 
 
 def calibrate_machine(seed: int, json: bool) -> None:
-    """Fit the rates, keep them, and print the errors on programs that they were not fitted on."""
+    """Fit the rates, keep them, and print the errors on the dispatches that are held out."""
     check_cache()
     with progress("calibrating", is_long=True) as phase:
         found = calibrate(cost_model(), seed, phase)

@@ -306,8 +306,9 @@ def experiment(
     json: AsJson = False,
 ) -> None:
     """Compare extractors: the predicted cost of what each chooses, and a bound that no choice of
-    the same candidates beats. More rules may raise the cost here, but not in `compile`: it also
-    keeps the cheapest program met while rules run, and searches more widely, also without rules."""
+    the same candidates beats, a weaker one where these are more than 10000. More rules may raise
+    the cost here, but not in `compile`: it also keeps the cheapest program met while rules run,
+    and searches more widely, also without rules."""
     from satura.commands.experiment import experiment as run_experiment
 
     tried = rules or ["default"], extractor or ["search"], cost or ["reference"], limits or []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from math import isfinite
@@ -19,7 +19,7 @@ from satura.commands.values import of_several
 from satura.experiments import Trial, plot_trials, read_trials, trials
 from satura.experiments.plot import check_plot
 from satura.experiments.sweep import with_best_bounds
-from satura.experiments.table import others, update_rows
+from satura.experiments.table import others, updated
 from satura.experiments.typical import typical
 from satura.pipeline.distributed import Client
 from satura.pipeline.models import Model
@@ -30,7 +30,8 @@ from satura.rewrite.extract.choice_graph import ChoiceGraph
 from satura.rewrite.extract.gym import read_gym
 
 WAIT = 10  # seconds, for an answer of a scheduler
-TITLE = "predicted cost of what extractors choose; sizes that no --dim gives count as 64"
+TITLE = "cost of what extractors choose"
+OF_MODELS = f"predicted {TITLE}; sizes that no --dim gives count as 64"
 REFERENCE = "reference"  # the cost model that is the same on every machine
 NAMES = "model", "rules", "cost model", "limits", "extractor", "dispatches", "copies"
 NUMBERS = "bound", "gap", "seconds"
@@ -61,6 +62,7 @@ def experiment(
     if plot is not None:
         check_plot(plot)
     models = by_stem(names, lambda name: _with_values(names, model(name), values))
+    _check_meant(models.values(), {"--dim": dims, "--value": values})
     sizes = typical(models.values(), parse_dims(dims))
     count = threads_for(threads)
     asked = {} if threads is None else {"threads": count}
@@ -72,17 +74,20 @@ def experiment(
     limited = {text: parse_limits(text) for text in limits} or None
     done = read_trials(csv) if csv is not None and csv.is_file() else []
     found: list[Trial] = []
-    with progress("extracting") as phase, _client(cluster) as client:
+    with (
+        progress("extracting") as phase,
+        _client(cluster) as client,
+        updated(csv, Trial, lambda now: _joined(found, now)) as update,
+    ):
         for trial in trials(models, rules, extractors, priced, limited, jobs, done, client):
             found.append(trial)
-            if csv is not None:
-                update_rows(csv, Trial, lambda now: _joined(found, now))
+            update()
             phase(f"{trial.model}, {trial.rules}, {trial.extractor} done", 0.0)
     found = _joined(found, done)[: len(found)]
     if json:
         print_json([record(trial) for trial in found])
     else:
-        print_table(title(costs, count), header(found), rows(found))
+        print_table(title(costs, count, found), header(found), rows(found))
     if plot is not None:
         plot_trials(plot, found)
 
@@ -91,6 +96,16 @@ def _with_values(
     names: Sequence[str], given: Path | ModelProto | ChoiceGraph, values: Sequence[str]
 ) -> Model | ChoiceGraph:
     return given if isinstance(given, ChoiceGraph) else of_several(names, given, values)
+
+
+def _check_meant(
+    models: Iterable[Model | ChoiceGraph], options: Mapping[str, Sequence[str]]
+) -> None:
+    """Raise CallError for an option that says nothing of e-graphs where only these are given."""
+    if all(isinstance(each, ChoiceGraph) for each in models):
+        for option, given in options.items():
+            if given:
+                raise CallError(f"{option} is for ONNX models, and only e-graphs are given")
 
 
 @contextmanager
@@ -123,11 +138,13 @@ def model(name: str) -> Path | ModelProto | ChoiceGraph:
     return file_or_light(name, "an ONNX file, an e-graph in a file of JSON (NAME.json)")
 
 
-def title(costs: Sequence[str], threads: int) -> str:
-    """What stands above a table: which threads and sizes the costs are for."""
+def title(costs: Sequence[str], threads: int, found: Sequence[Trial]) -> str:
+    """What stands above a table: which threads and sizes the costs of models are for."""
+    if all(trial.is_of_graph for trial in found):
+        return TITLE
     counts = {name: 1 if name == REFERENCE else threads for name in costs}
     said = "".join(f"; {name} is for {counted(n, 'thread')}" for name, n in counts.items())
-    return f"{TITLE}{said}"
+    return f"{OF_MODELS}{said}"
 
 
 def record(trial: Trial) -> dict[str, object]:

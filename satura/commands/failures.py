@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TextIO, TypeVar
 
-from satura.rewrite.errors import CallError, SaturaError, UnsupportedError, shown
+from satura.rewrite.errors import CallError, SaturaError, Stopped, UnsupportedError, shown
 
 T = TypeVar("T")
 FAILURES = (SaturaError, MemoryError, OSError)
@@ -25,7 +25,7 @@ _WRONG_NAMES = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 def leave(number: int, frame: FrameType | None = None) -> NoReturn:
     """Leave as Ctrl-C would have us leave: children ended, temporary files removed."""
-    sys.exit(128 + number)
+    raise Stopped(128 + number)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from satura.commands.outputs import check_output
 from satura.commands.terminal import print_json, print_table, progress
 from satura.commands.values import of_several
 from satura.experiments.content import content_of, model_digest
-from satura.experiments.table import others, read_rows, update_rows
+from satura.experiments.table import others, read_rows, updated
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases
 from satura.pipeline.rule_sets import rule_set
@@ -148,11 +148,14 @@ def print_worths(
     models = by_stem(names, lambda name: of_several(names, file_or_light(name), values))
     done = read_rows(csv, Worth) if csv is not None and csv.is_file() else []
     found: list[Worth] = []
-    with progress("leaving out one law after the other", is_long=True) as phase:
+    with (
+        progress("leaving out one law after the other", is_long=True) as phase,
+        updated(csv, Worth, lambda now: [*others(now, found), *found]) as update,
+    ):
         for worth in worths(models, rules, subsets, seed, done):
             found.append(worth)
-            if csv is not None and worth not in done:
-                update_rows(csv, Worth, lambda now: [*others(now, found), *found])
+            if worth not in done:
+                update()
             phase(f"{worth.model}: {worth.law} done", 0.0)
     found.sort(key=lambda worth: -worth.gain)
     if json:

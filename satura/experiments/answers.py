@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import isnan
+from math import inf, isnan
 from time import process_time
 from typing import SupportsFloat
 
@@ -13,7 +13,11 @@ from satura.rewrite.errors import CallError, brief
 from satura.rewrite.extract.asked import asked
 from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Extractor, Result
 from satura.rewrite.extract.exact import relax
+from satura.rewrite.extract.landmarks import landmarks
 from satura.rewrite.program.arguments import as_number
+
+LARGE = 10_000
+"""Candidates of a graph beyond which its linear program is not solved: it could take hours."""
 
 
 @dataclass(frozen=True)
@@ -26,25 +30,30 @@ class Answer:
 
 
 def answers(extractors: Mapping[str, Extractor], graph: ChoiceGraph) -> list[Answer]:
-    """What each extractor chooses, with the best bound that the relaxation or any of them proved.
+    """What each extractor chooses, with the best bound that any of them proved, or the relaxation;
+    in a graph of more than `LARGE` candidates the landmarks.
 
     Raises CallError for what is not a choice, and for a bound that a choice of any of them refutes.
     """
-    relaxed = relax(graph)
+    if len(graph.homes) > LARGE:  # even a search may take longer there than what was asked for
+        least, proved = inf, landmarks(graph).bound
+    else:
+        relaxed = relax(graph)
+        least, proved = relaxed.cost, relaxed.bound
     found = []
     for name, choose in extractors.items():
         before = process_time()
         result = asked(f"the extractor {name!r}", choose, graph)
         seconds = process_time() - before
         found.append(Answer(name, judged(name, result, graph), seconds))
-    least = min([relaxed.cost, *(each.result.cost for each in found)])
+    least = min([least, *(each.result.cost for each in found)])
     for each in found:
         if each.result.bound > least * (1 + NOISE):
             raise CallError(
                 f"the extractor {each.extractor!r} says that no choice costs less than"
                 f" {each.result.bound:.10g}, but one costs {least:.10g}: its bound is wrong"
             )
-    bound = min(least, max([relaxed.bound, *(each.result.bound for each in found)]))
+    bound = min(least, max([proved, *(each.result.bound for each in found)]))
     return [replace(each, result=replace(each.result, bound=bound)) for each in found]
 
 

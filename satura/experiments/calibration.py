@@ -31,7 +31,7 @@ _SWEEPS = 300  # at most, of one step of the fit
 _SETTLED = 1e-9  # a change of every rate after which sweeps end
 _LEAST, _MOST = 0.02, 50.0  # of the default
 _PRIOR = 0.003  # how much a default counts beside one measurement
-_HELD_OUT = 4  # one of so many programs' dispatches only tests
+_HELD_OUT = 4  # one of so many dispatches of each program only tests
 _TOLERANCE = 0.25  # relative errors beyond count less and less
 
 
@@ -47,7 +47,8 @@ class Sample:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A fitted model, and its median relative error by form on programs that it was not fitted on.
+    """A fitted model, and its median relative error by form on the dispatches that are held out,
+    every fourth one of each program.
 
     `before` are the errors of the model that calibration started from.
     """
@@ -114,7 +115,7 @@ def fit(model: CostModel, samples: Sequence[Sample]) -> CostModel:
 
 
 def errors(model: CostModel, samples: Sequence[Sample]) -> dict[str, float]:
-    """The median relative error by form and element type, and of all."""
+    """The median relative error by form, and of all."""
     groups: dict[str, list[float]] = {"all": []}
     for each in samples:
         error = abs(model.seconds(each.features) / each.seconds - 1.0)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from satura.experiments.own_code import digest_of_code
+from satura.experiments.own_code import attributes, digest_of_code
 from satura.pipeline.models import Model
 from satura.pipeline.rule_sets import Rules
 from satura.rewrite.egraph.limits import Limits
@@ -58,7 +58,8 @@ def content_of(model: str, rules: Rules, cost: CostModel, limits: Limits) -> str
     if not model:
         return ""
     named = rules if isinstance(rules, str) else rules.digest
-    kind, own = type(cost), {k: v for k, v in vars(cost).items() if k not in vars(CostModel())}
+    common = attributes(CostModel())
+    kind, own = type(cost), {k: v for k, v in attributes(cost).items() if k not in common}
     name = kind.__module__, kind.__qualname__
     parts = model, named, *name, cost.identity, digest_of_code([own, kind]), limits
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:_LENGTH]

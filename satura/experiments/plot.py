@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,8 +36,9 @@ def check_plot(path: str | Path) -> None:
 def plot_trials(path: str | Path, found: Sequence[Trial]) -> None:
     """Write an image of the kind that the path's ending names, a PNG where it has none.
 
-    Costs are shares of the least that any trial of the model found. Colours tell extractors apart,
-    with rules, cost models and limits where there are several; shapes tell models apart. Raises
+    Costs are shares of the least that any trial of the model by the same cost model found; where
+    that is 0, other costs are not drawn. Colours tell extractors apart, with rules, cost models and
+    limits where there are several; shapes tell models apart. Raises
     CallError without trials or without matplotlib, or for an ending that it does not know,
     FileError where nothing can be written.
     """
@@ -53,24 +54,22 @@ def plot_trials(path: str | Path, found: Sequence[Trial]) -> None:
 
     figure, panels = pyplot.subplots(1, 3, figsize=(17, 4.5), layout="constrained")
     over_nodes, over_time, front = panels
-    least: dict[str, float] = {}
-    for each in found:
-        least[each.model] = min(least.get(each.model, each.cost), each.cost) or 1.0
+    least = least_costs(found)
     named = series(found)
     shapes = shape_of_models(found)
     for number, own in enumerate(named.values()):
         color = f"C{number}"
         for model in dict.fromkeys(each.model for each in own):
             of = [each for each in own if each.model == model]
-            costs = [each.cost / least[model] for each in of]
-            bounds = [each.bound / least[model] for each in of]
+            costs = [share(each.cost, least[_compared(each)]) for each in of]
+            bounds = [share(each.bound, least[_compared(each)]) for each in of]
             for axes, places in (
                 (over_nodes, [each.enodes for each in of]),
                 (over_time, list(map(seconds, of))),
             ):
                 axes.scatter(places, costs, s=18, alpha=0.6, color=color, marker=shapes[model])
                 axes.scatter(places, bounds, s=18, marker="_", color=color)
-        mean = sum(each.cost / least[each.model] for each in own) / len(own)
+        mean = sum(share(each.cost, least[_compared(each)]) for each in own) / len(own)
         front.scatter([sum(map(seconds, own))], [mean], color=color)
     over_nodes.set(xlabel="e-nodes", ylabel="cost / least cost of the model", xscale="log")
     over_time.set(xlabel="processor seconds", xscale="log")
@@ -95,6 +94,26 @@ def plot_trials(path: str | Path, found: Sequence[Trial]) -> None:
         raise CallError(f"{path} cannot be written: {error}") from None
     finally:
         pyplot.close(figure)
+
+
+def least_costs(found: Sequence[Trial]) -> dict[tuple[str, str], float]:
+    """The least cost that was found for each model by each cost model."""
+    least: dict[tuple[str, str], float] = {}
+    for each in found:
+        least[_compared(each)] = min(least.get(_compared(each), inf), each.cost)
+    return least
+
+
+def _compared(trial: Trial) -> tuple[str, str]:
+    """What trials have in common whose costs are compared."""
+    return trial.model, trial.cost_model
+
+
+def share(cost: float, least: float) -> float:
+    """A cost as a share of the least one; beside a least of 0 that of 0 is 1, others have none."""
+    if least:
+        return cost / least
+    return nan if cost else 1.0
 
 
 def ending_of(path: str | Path) -> str:

@@ -29,8 +29,8 @@ from satura.pipeline.rule_sets import Rules, check
 from satura.pipeline.sizes import Dims
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.limits import Limits
-from satura.rewrite.errors import CallError, ProgramError, brief
-from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Extractor
+from satura.rewrite.errors import CallError, ProgramError, Stopped, brief
+from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Extractor, gap
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
 from satura.rewrite.extract.greedy import tree_greedy
@@ -88,9 +88,9 @@ class Trial:
         """Which of its numbers are impossible, allowing for rounding; empty if none is."""
         if self.bound > self.cost * (1 + NOISE):
             return f"bound is {self.bound}, which is above cost, {self.cost}"
-        gap = _gap(self.cost, self.bound)
-        if not isclose(self.gap, gap, rel_tol=_ROUNDED, abs_tol=_ROUNDED):
-            return f"gap is {self.gap}, and {gap} by cost and bound"
+        found = gap(self.cost, self.bound)
+        if not isclose(self.gap, found, rel_tol=_ROUNDED, abs_tol=_ROUNDED):
+            return f"gap is {self.gap}, and {found} by cost and bound"
         return ""
 
     @property
@@ -120,13 +120,19 @@ class _Cell:
     limits: Limits
     extractors: Mapping[str, Extractor]
 
-    def among(self, done: Mapping[Key, Trial]) -> list[Trial] | None:
-        """Its trials, if all are done and were made on the same content as now; else None."""
-        found = [done.get((*self.names, extractor)) for extractor in self.extractors]
-        contents = self.contents.values()
-        pairs = zip(found, contents, strict=True)
-        same = [each for each, now in pairs if each is not None and now and each.content == now]
-        return same if len(same) == len(found) else None
+    def among(self, done: Mapping[Key, Trial]) -> dict[str, Trial]:
+        """By extractor those of its trials that are done and were made on the content of now."""
+        found = {extractor: done.get((*self.names, extractor)) for extractor in self.extractors}
+        return {
+            extractor: each
+            for extractor, each in found.items()
+            if each is not None and each.content == self.contents[extractor] != ""
+        }
+
+    def without(self, extractors: Collection[str]) -> _Cell | None:
+        """The same for its other extractors; None where there is none."""
+        left = {name: each for name, each in self.extractors.items() if name not in extractors}
+        return replace(self, extractors=left) if left else None
 
     @property
     def name(self) -> str:
@@ -144,6 +150,8 @@ class _Cell:
             if isinstance(self.model, ChoiceGraph):
                 return list(_on_graph(self, self.model))
             return list(_on_model(self, self.model))
+        except Stopped:
+            raise
         except SystemExit as error:
             raise CallError(f"sys.exit({error.code!r}) was called in {self.name}") from error
         except Exception as error:
@@ -179,14 +187,14 @@ def trials(
     which rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes, of
     which there are no more than CPUs; or with a `client` (a `distributed.Client`) as many as its
     Dask cluster has threads. There, models and rules that are in files must be so on each worker,
-    under the same path. An e-graph whose trials are all among those `done`, with the same
-    `content`, is not made again: these are given back. It counts code of your own, and what that
-    uses but for what is installed; files that it reads do not count.
+    under the same path. Trials that are among those `done`, with the same `content`, are not made
+    again, but given back, with a better bound where one is found. The content is also code of your
+    own, and what that uses but for what is installed; files that it reads do not count.
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
-    scipy) or any extractor on it have proved. Raises CallError for an unknown name, for what is not
-    of the kinds above, and for an extractor's choice or bound that is wrong. What an extractor or a
-    cost model raises has notes that say what was tried.
+    scipy, of at most 10,000 candidates) or any extractor on it have proved. Raises CallError for an
+    unknown name, for what is not of the kinds above, and for an extractor's choice or bound that is
+    wrong. What an extractor or a cost model raises has notes that say what was tried.
     """
     count = usable_of(jobs, "jobs")
     named = _by_name("costs", costs)
@@ -194,15 +202,20 @@ def trials(
     cells = _cells(models, rules, extractors, priced, limits or {"default": Limits()}, dims or {})
     known = _by_key(done)
     given = [cell.among(known) for cell in cells]
-    missing = [cell for cell, found in zip(cells, given, strict=True) if found is None]
+    asked = [cell.without(found) for cell, found in zip(cells, given, strict=True)]
+    missing = [cell for cell in asked if cell is not None]
     if client is not None:
         made = each_on_workers(_Cell.run, [cell.to_send() for cell in missing], client)
     else:
         work = [(cell.name, cell.run) for cell in missing]
         # Who asks for several has processes also on one CPU: a crash ends one of these only.
         made = in_turn(work) if jobs == 1 else beside(work, count)
-    for found in given:
-        yield from next(made) if found is None else found
+    for cell, left, found in zip(cells, asked, given, strict=True):
+        if left is None:
+            yield from found.values()
+        else:
+            by_extractor = {**found, **{each.extractor: each for each in next(made)}}
+            yield from with_best_bounds([by_extractor[name] for name in cell.extractors])
 
 
 def with_best_bounds(found: Sequence[Trial]) -> list[Trial]:
@@ -220,7 +233,7 @@ def with_best_bounds(found: Sequence[Trial]) -> list[Trial]:
             best[each.graph] = max(best[each.graph], min(each.bound, cost))
     bounds = [best[each.graph] for each in found]
     return [
-        replace(each, bound=bound, gap=_gap(each.cost, bound))
+        replace(each, bound=bound, gap=gap(each.cost, bound))
         for each, bound in zip(found, bounds, strict=True)
     ]
 
@@ -320,7 +333,7 @@ def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
         counts = statistics(made)
         yield Trial(
             *cell.about(each.extractor), classes.node_count, len(found.found), cost, bound,
-            _gap(cost, bound), made.seconds, counts["dispatch-count"], counts["copy-count"],
+            gap(cost, bound), made.seconds, counts["dispatch-count"], counts["copy-count"],
             saturated - started, listed - saturated, each.seconds,
         )  # fmt: skip
 
@@ -330,7 +343,7 @@ def _on_graph(cell: _Cell, graph: ChoiceGraph) -> Iterator[Trial]:
     for each in answers(cell.extractors, graph):
         cost, bound = each.result.cost, each.result.bound
         yield Trial(
-            *cell.about(each.extractor), count, count, cost, bound, _gap(cost, bound),
+            *cell.about(each.extractor), count, count, cost, bound, gap(cost, bound),
             cost, len(each.result.choice), 0, 0.0, 0.0, each.seconds,
         )  # fmt: skip
 
@@ -351,10 +364,3 @@ def _extractors(wanted: Sequence[str] | Mapping[str, Extractor | str]) -> Mappin
                 f"the extractor {name!r} is {brief(each)}, not a function of a choice graph"
             )
     return found
-
-
-def _gap(cost: float, bound: float) -> float:
-    """By which share a cost lies above a bound; 0 where that is noise."""
-    if cost <= bound * (1 + NOISE):
-        return 0.0
-    return cost / bound - 1 if bound > 0 else inf

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from csv import DictWriter, reader
 from csv import Error as CsvError
 from dataclasses import Field, asdict, fields
 from io import StringIO
 from math import inf, isfinite
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from satura.experiments.sweep import OPEN, Trial
@@ -46,6 +48,7 @@ _KINDS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "float": (float, "a number"),
     "bool": ({"True": True, "False": False}.__getitem__, "True or False"),
 }
+_SHARE = 0.1  # of the time, for writing
 _ANY_TEXT = "surrogateescape"  # names of files may be of any bytes
 
 
@@ -83,6 +86,34 @@ def update_rows(
     file = as_path(path)
     with locked(Path(os.path.realpath(file)).parent):
         write_rows(path, kind, change(read_rows(path, kind) if file.is_file() else []))
+
+
+@contextmanager
+def updated(
+    path: str | Path | None, kind: type[Row], change: Callable[[Sequence[Row]], Sequence[Row]]
+) -> Iterator[Callable[[], None]]:
+    """A function that does `update_rows`, unless that would take more than a `_SHARE` of the time.
+
+    So many rows, of which the file is written anew after each, take no time that grows with their
+    square. What was left out is made up for at the end of the context, whatever ends it. Without a
+    path the function does nothing.
+    """
+    due, is_behind = 0.0, False
+
+    def update() -> None:
+        nonlocal due, is_behind
+        begun = monotonic()
+        is_behind = path is not None
+        if path is not None and begun >= due:
+            update_rows(path, kind, change)
+            ended, is_behind = monotonic(), False
+            due = ended + (ended - begun) / _SHARE
+
+    try:
+        yield update
+    finally:
+        if path is not None and is_behind:
+            update_rows(path, kind, change)
 
 
 def others(rows: Sequence[Row], found: Sequence[Row]) -> list[Row]:

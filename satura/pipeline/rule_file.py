@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from satura.rewrite.errors import RuleError, SaturaError
+from satura.rewrite.errors import RuleError, SaturaError, Stopped
 from satura.rewrite.language.definition import name_advice, rules_module
 from satura.rewrite.language.dsl import DECLARED, RuleSet
 from satura.rewrite.ops import USER_OPS, Op
@@ -52,7 +52,7 @@ def _run(file: Path, path: str | Path) -> ModuleType:
     sys.path.insert(0, str(file.parent))
     try:
         exec(compile(source, file, "exec", dont_inherit=True), vars(module))
-    except (SaturaError, KeyboardInterrupt):
+    except (SaturaError, KeyboardInterrupt, Stopped):
         raise
     except BaseException as error:  # an exit, too, is the file's mistake
         reason = f"{type(error).__name__}: {error}"

@@ -74,9 +74,8 @@ def best_schedule(saturation: Saturation, cost: CostModel | None = None) -> Sche
     """The cheapest schedule that a saturation met on its way, or a longer search in its e-graph."""
     met = saturation.best
     assert isinstance(met, Appraised)
-    longer = [schedule(*each) for each in _searches(saturation, met, cost)]
-    best = min(longer, key=lambda each: each.seconds)
-    return met.schedule if met.seconds < best.seconds * (1 - _ROUNDING) else best
+    best = _cheapest(saturation, met, cost)
+    return met.schedule if best is None else best.schedule
 
 
 @without_collections()
@@ -84,14 +83,28 @@ def best_choice(saturation: Saturation, cost: CostModel | None = None) -> tuple[
     """The candidates and the choice of them that `best_schedule` is made from."""
     met = saturation.best
     assert isinstance(met, Appraised)
-    found = _searches(saturation, met, cost)
-    best, seconds = min(
-        [(each, schedule(*each).seconds) for each in found], key=lambda pair: pair[1]
-    )
-    if seconds <= met.seconds * (1 + _ROUNDING):
-        return best
-    short = met.found or choices(found[0][0].classes, cost, rounds=0)
+    best = _cheapest(saturation, met, cost)
+    if best is not None:
+        return best.candidates, best.result
+    classes = saturation.best_classes
+    assert classes is not None
+    short = met.found or choices(classes, cost, rounds=0)
     return short, short.start
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What a search chose among some candidates, and the schedule that is made from it."""
+
+    schedule: Schedule
+    candidates: Candidates
+    result: Result
+
+
+def _cheapest(saturation: Saturation, met: Appraised, cost: CostModel | None) -> _Search | None:
+    """The cheapest search; None where what was met is cheaper."""
+    best = min(_searches(saturation, met, cost), key=lambda each: each.schedule.seconds)
+    return None if met.seconds < best.schedule.seconds * (1 - _ROUNDING) else best
 
 
 def _unrefused(
@@ -114,9 +127,7 @@ def _unrefused(
     return made
 
 
-def _searches(
-    saturation: Saturation, met: Appraised, cost: CostModel | None
-) -> list[tuple[Candidates, Result]]:
+def _searches(saturation: Saturation, met: Appraised, cost: CostModel | None) -> list[_Search]:
     """A search in the e-graph with the cheapest program that was met: a wide one where fusion
     decides what that costs. In a small e-graph as it was at the end, too: a short search may not
     have seen what it gained. And in that of the program as it was, unless what is computed there in
@@ -133,15 +144,16 @@ def _searches(
     if last.node_count <= _SMALL and last != classes:
         found.append(_searched(choices(last, cost)))
     if first not in (classes, last):
-        best = min(met.seconds, *[schedule(*each).seconds for each in found])
+        best = min(met.seconds, *[each.schedule.seconds for each in found])
         close = inf if is_small(first) else _VERY_CLOSE
         if start.work < best and start.seconds <= close * met.seconds:
             found.append(_searched(start.candidates(first, cost)))
     return found
 
 
-def _searched(found: Candidates) -> tuple[Candidates, Result]:
-    return found, local_search(found.graph, found.start, found.picks)
+def _searched(found: Candidates) -> _Search:
+    result = local_search(found.graph, found.start, found.picks)
+    return _Search(schedule(found, result), found, result)
 
 
 def saturate_beside(
