@@ -139,7 +139,10 @@ _SAID = {
 
 def _signature(name: str, value: object) -> str:
     if inspect.isfunction(value):
-        return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(value)))
+        signature = inspect.signature(value)
+        taken = [each for each in signature.parameters.values() if each.name != "others"]
+        text = str(signature.replace(parameters=taken))  # others are refused by name
+        return re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)
     if is_dataclass(value) and name in ATTRIBUTES:
         return f"({', '.join(f'{field.name}: {field.type}' for field in fields(value))})"
     if isinstance(value, type) and name == "DType":
