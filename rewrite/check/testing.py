@@ -297,7 +297,7 @@ def _gaps(direction: DirectionReport, tested: Direction) -> Sequence[str]:
             " that were drawn: where it is not, nothing was tried"
             for text in direction.constant_conditions
             for answer, count in direction.conditions[text].items()
-            if count
+            if count and f"the condition {text} was {answer} " not in obstacle
         ),
         *(
             f"{direction.label}: {number} is an element of floats only"
@@ -326,7 +326,8 @@ def _obstacle(direction: DirectionReport) -> str:
     failed |= {f"it refused ({text})": count for text, count in direction.refusals.items()}
     worst = max(failed, key=failed.__getitem__, default="")
     if worst and failed[worst]:
-        return f"{worst} for {failed[worst]} of them"
+        count = "all" if failed[worst] == direction.instances else failed[worst]
+        return f"{worst} for {count} of them"
     return ""
 
 
