@@ -33,7 +33,7 @@ OF_SIZES = ("exact_quotient", "known_at_least", "product")
 HELPERS = ("refuse_unless", "Refuse")
 AROUND = (
     "Builder", "Dim", "FLOATS", "Family", "Law", "Program", "Rule", "RuleError", "RuleSet",
-    "TensorType", "Term",
+    "TensorType", "Term", "symbol",
 )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def _call(name: str, method: object) -> str:
 
 _SAID = {
     "FLOATS": "The element types f64, f32, f16 and bf16.",
-    "Dim": "A size: an int or symbolic.",
+    "Dim": 'A size: an int, or open, as `symbol("n")` is.',
 }
 
 
