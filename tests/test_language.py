@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,16 +123,17 @@ def test_every_error_of_ours_can_be_caught_by_its_public_name() -> None:
     assert raised == set(satura.errors.__all__)
 
 
+N: Any = "n"
 SIZES: list[Callable[[Builder, int], object]] = [
-    lambda build, x: build.input("y", DType.F32, ["n", 8]),
-    lambda build, x: build.reshape(x, ["n", 8]),
-    lambda build, x: build.broadcast(x, ("n", 8)),
-    lambda build, x: build.slice(x, ["n", 0], [1, 8]),
-    lambda build, x: build.slice(x, [0, 0], ["n", 8]),
-    lambda build, x: build.pad(x, ["n", 0], [0, 0]),
-    lambda build, x: build.iota(["n"], 0, DType.I64),
-    lambda build, x: build.extent("n"),
-]  # type: ignore[list-item, arg-type, unused-ignore]
+    lambda build, x: build.input("y", DType.F32, [N, 8]),
+    lambda build, x: build.reshape(x, [N, 8]),
+    lambda build, x: build.broadcast(x, (N, 8)),
+    lambda build, x: build.slice(x, [N, 0], [1, 8]),
+    lambda build, x: build.slice(x, [0, 0], [N, 8]),
+    lambda build, x: build.pad(x, [N, 0], [0, 0]),
+    lambda build, x: build.iota([N], 0, DType.I64),
+    lambda build, x: build.extent(N),
+]
 
 
 @pytest.mark.parametrize("use", SIZES)
