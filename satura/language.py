@@ -77,7 +77,7 @@ from satura.rewrite.types.attributes import (
     refuse_unless,
 )
 from satura.rewrite.types.constant import Constant, Scalar
-from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.dims import Dim, symbol
 from satura.rewrite.types.tensor_type import FLOATS, DType, TensorType
 
 # They may stand in laws as well as in attribute functions.
@@ -158,6 +158,7 @@ __all__ = [
     "scalar",
     "select",
     "slice_",
+    "symbol",
     "transpose",
     "unary",
     "winograd",

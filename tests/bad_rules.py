@@ -69,7 +69,7 @@ MISUSES: dict[str, tuple[Callable[[Perm], object], str]] = {
     "divides": (lambda p: 1 // 0, "ZeroDivisionError: .* for p = "),
     "talks": (lambda p: fail(ValueError("blah " * 200_000)), "ValueError: (blah ){150,200}"),
     "recurses": (recurses, "RecursionError: .* for p = "),
-    "exits": (lambda p: sys.exit("leaving"), "it raised SystemExit: leaving"),
+    "exits": (lambda p: sys.exit("leaving"), "SystemExit: leaving, raised in .* for p = "),
     "interrupts": (lambda p: fail(KeyboardInterrupt()), "it raised KeyboardInterrupt"),
     "ends_the_process": (lambda p: os._exit(0), r"it ended its process \(exit status 0\)"),
     "crashes": (crashes, r"it ended its process \(signal SIGSEGV\)"),

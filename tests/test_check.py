@@ -178,7 +178,9 @@ def test_a_condition_that_one_direction_needs_is_not_noted() -> None:
 def test_a_rule_that_never_fires_is_vacuous() -> None:
     report = check(idle, attempts=60)
     assert report.verdict == "vacuous"
-    assert "fired on only 0 of" in report.reason and "never(f) was False for all" in report.reason
+    assert (
+        "fired on only 0 of" in report.reason and "never(f) was False for all of" in report.reason
+    )
 
 
 def test_conditions_and_refusals_are_counted() -> None:

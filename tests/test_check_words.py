@@ -188,7 +188,7 @@ def test_a_vacuous_verdict_says_what_used_up_the_draws() -> None:
     (direction,) = report.directions
     count = direction.conditions["has_rows(x.type)"][False]
     assert count == direction.instances
-    said = f"{FIRINGS} are needed: the condition has_rows(x.type) was False for {count} of them"
+    said = f"{FIRINGS} are needed: the condition has_rows(x.type) was False for all of them"
     assert f"0 of {count} instances; {said}; a check with --deep" in report.reason
 
 

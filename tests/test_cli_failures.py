@@ -189,7 +189,7 @@ FAILURES = {
     "no such rule to check": (["check", "--rule", "no_rule"], "'no_rule'"),
     "no such value": (["run", "{model}", "--value", "x={folder}/no.npy"], "no.npy: No such file"),
     **{
-        f"no model to {command[0]}": ([*command, "missing.onnx"], "missing.onnx is neither")
+        f"no model to {command[0]}": ([*command, "missing.onnx"], "missing.onnx: there is no such")
         for command in (
             ["run"],
             ["stats"],
@@ -257,6 +257,8 @@ FAILURES = {
     },
     "inputs that are a device": (["run", "{model}", "--inputs", "/dev/zero"], "not a regular"),
     "an input that is a device": (["run", "{model}", "--input", "x=/dev/null"], "not a regular"),
+    "a model that is a folder": (["run", ".."], ".. is a folder: name a file in it"),
+    "no light model": (["run", "light_squeeze"], "is neither an ONNX file nor one of light_"),
     "a model without a name": (["run", ""], "'' is neither an ONNX file"),
     "a size twice": (["run", "{model}", "--size", "rows=1,rows=2"], "size 'rows' is given twice"),
     "a typical size twice": (

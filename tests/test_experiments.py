@@ -323,7 +323,8 @@ def test_options_that_say_nothing_of_e_graphs_are_refused(option: tuple[str, str
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (("nope.onnx",), r"nope.onnx is neither an ONNX file, an e-graph in .*\.json\) nor one of"),
+        (("nope.onnx",), "nope.onnx: there is no such file"),
+        (("nope",), r"nope is neither an ONNX file, an e-graph in .*\.json\) nor one of"),
         (("a.onnx", "b/a.onnx"), "a.onnx and b/a.onnx have the same name: rename one"),
         (("a.onnx", "a.onnx"), "a.onnx is named twice"),
     ],

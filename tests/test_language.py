@@ -7,14 +7,19 @@ import re
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
+import numpy as np
 import pytest
 
 import satura.language
 import satura.ops
 from satura.language import (
     Axes,
+    Builder,
+    DType,
     Law,
     Tensor,
     binary,
@@ -24,8 +29,10 @@ from satura.language import (
     reduce,
     rewrites,
     rule,
+    symbol,
 )  # fmt: skip
 from satura.rewrite import types
+from satura.rewrite.errors import ProgramError
 from satura.rewrite.language.definition import IMPORTED
 from satura.testing import check
 from tests.documents import ENVIRONMENT, ROOT
@@ -114,6 +121,37 @@ def test_every_error_of_ours_can_be_caught_by_its_public_name() -> None:
         if isinstance(value, type) and value.__module__ == satura.rewrite.errors.__name__
     }
     assert raised == set(satura.errors.__all__)
+
+
+N: Any = "n"
+SIZES: list[Callable[[Builder, int], object]] = [
+    lambda build, x: build.input("y", DType.F32, [N, 8]),
+    lambda build, x: build.reshape(x, [N, 8]),
+    lambda build, x: build.broadcast(x, (N, 8)),
+    lambda build, x: build.slice(x, [N, 0], [1, 8]),
+    lambda build, x: build.slice(x, [0, 0], [N, 8]),
+    lambda build, x: build.pad(x, [N, 0], [0, 0]),
+    lambda build, x: build.iota([N], 0, DType.I64),
+    lambda build, x: build.extent(N),
+]
+
+
+@pytest.mark.parametrize("use", SIZES)
+def test_a_text_is_no_size_and_the_error_says_what_is(
+    use: Callable[[Builder, int], object],
+) -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, [symbol("n"), 8])
+    with pytest.raises(ProgramError, match=r"'n' is a text: .* symbol\('n'\), from satura.lang"):
+        use(build, x)
+
+
+def test_other_values_that_are_no_sizes_are_told() -> None:
+    with pytest.raises(ProgramError, match=r"the size 2\.0 is of type float: sizes are ints, or"):
+        Builder().input("x", DType.F32, [2.0])  # type: ignore[list-item]
+    with pytest.raises(ProgramError, match="sizes are several, one per axis"):
+        Builder().input("x", DType.F32, "n")  # type: ignore[arg-type]
+    assert Builder().input("x", DType.F32, np.array([2, 3])) == 0  # type: ignore[arg-type]
 
 
 @pytest.mark.deep

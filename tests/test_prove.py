@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import cast
 
 import pytest
 
+from satura.rewrite.check.report import RuleReport
+from satura.rewrite.check.testing import add_proof
 from satura.rewrite.language import terms
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
@@ -376,6 +380,19 @@ def test_without_z3(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     proof = prove(DEFAULT["compose_slices"])
     assert (proof.status, proof.reason) == ("open", NOT_INSTALLED)
+
+
+def test_a_z3_that_does_not_import_leaves_laws_tested(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = "print('seeking')\nclass Z3Exception(Exception):\n    pass\n"
+    (tmp_path / "z3.py").write_text(f"{broken}raise Z3Exception('libz3.so not found')\n")
+    monkeypatch.delitem(sys.modules, "z3", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    law = DEFAULT["compose_slices"]
+    report = add_proof(law, RuleReport(law.name, law.place, "tested"), steps=20)
+    assert report.verdict == "tested" and capsys.readouterr().out == ""
+    assert "importing it fails (Z3Exception: 'libz3.so not found'): pip install" in report.proof
 
 
 def test_concat_is_not_symmetric() -> None:

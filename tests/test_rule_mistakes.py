@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import pytest
 
+from satura.rewrite.check.testing import check
 from satura.rewrite.errors import RuleError
-from satura.rewrite.language.dsl import Law, Rule, attribute_function, rewrites, rule
-from satura.rewrite.types.attributes import Axes, Perm
+from satura.rewrite.language.dsl import (
+    Law,
+    Rule,
+    Tensor,
+    attribute_function,
+    family,
+    rewrites,
+    rule,
+)  # fmt: skip
+from satura.rewrite.language.terms import transpose, unary
+from satura.rewrite.types.attributes import Axes, Perm, Shape
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 FILE = "/a/file/of/rules.py"
 HEAD = """\
 from satura.language import (
-    Axes, Axis, DType, Law, Perm, ReduceFn, Scalar, Shape, Tensor, TensorType, UnaryFn, binary,
-    cast, concat, equates, reduce, reshape, rewrites, transpose, unary
+    Axes, Axis, DType, Elementwise, Law, Operands, Padding, Perm, ReduceFn, Scalar, Shape, Tensor,
+    TensorType, UnaryFn, binary, cast, concat, equates, pad, reduce, reshape, rewrites, transpose,
+    unary
 )
 """
 
@@ -37,22 +50,29 @@ def rank_of(type_: TensorType) -> int:
 
 
 @attribute_function
+def shape_of(type_: TensorType) -> Shape:
+    """The shape."""
+    return Shape(type_.shape)
+
+
+@attribute_function
 def is_thin(type_: TensorType) -> bool:
     """Whether the innermost extent is at most 1, asked in a way that open sizes do not answer."""
     return type_.rank > 0 and type_.shape[-1] <= 1  # type: ignore[operator, unused-ignore]
 
 
 def function_of(variables: str, body: str) -> Callable[..., Law]:
-    """The function `law` of these variables, at line 5 of a file."""
+    """The function `law` of these variables, at line 6 of a file."""
     text = f"{HEAD}def law({variables}) -> Law:\n{body}\n"
     linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
     scope: dict[str, object] = {"moved": moved, "rank_of": rank_of, "is_thin": is_thin}
+    scope["shape_of"] = shape_of
     exec(compile(text, FILE, "exec"), scope)
     return cast(Callable[..., Law], scope["law"])
 
 
 def law_of(variables: str, law: str) -> Callable[..., Law]:
-    """The function that returns `law`, in line 7."""
+    """The function that returns `law`, in line 8."""
     return function_of(variables, f"    '''a law'''\n    return {law}")
 
 
@@ -114,6 +134,34 @@ MISTAKES = [  # variables, law, and what is said of it
     ("f: ReduceFn, x: Tensor, axes: Axes, p: Perm",
      "rewrites(reduce(f, transpose(x, p), axes), transpose(reduce(f, x, moved(axes)), p))",
      r"missing a required argument: 'perm'; it is moved\(axes.*perm"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, x.type.ranks == 2)",
+     "TensorType has no attribute 'ranks'; did you mean 'rank'"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, p.inverse.is_idenity)",
+     "Perm has no attribute 'is_idenity'; did you mean 'is_identity'"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, p.inverse)",
+     r"a condition is a bool, not p.inverse \(a Perm\)"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, p.apply)",
+     r"a condition is a bool, not the method p.apply \(call it: p.apply\(…\)\)"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, rank_of(x.type))",
+     r"not rank_of\(x.type\) \(rank_of is declared to return int\)"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), transpose(x, p.is_identity))",
+     r"transpose takes a Perm, not p.is_identity \(a bool\)"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), transpose(x, shape_of(x.type)))",
+     r"transpose takes a Perm, not shape_of\(x.type\) \(shape_of is declared to return Shape\)"),
+    ("x: Tensor, p: Perm, b: Padding",
+     "rewrites(pad(transpose(x, p), 0, b), transpose(pad(x, 0, b.permuted), p))",
+     r"pad takes a Padding, not the method b.permuted \(call it: b.permuted\(…\)\)"),
+    ("x: Tensor, p: Perm, b: Padding", "rewrites(pad(x, b.is_zero, b), x)",
+     r"pad takes a tensor where b.is_zero \(a bool\) stands"),
+    ("x: Tensor", "rewrites(transpose(x, Perm((0, 0))), x)",
+     r"Perm\(order=\(0, 0\)\) is no permutation: each of the axes 0 to 1 stands in it once"),
+    ("x: Tensor", "rewrites(unary('neg', x), transpose(x, Perm((1, 2))))", "is no permutation"),
+    ("f: UnaryFn, x: Tensor", "rewrites(unary(f, unary(f, x)), unary(f, x), f == 'abs')",
+     r"they are never equal; write f == UnaryFn\('abs'\), or compare f.name"),
+    ("x: Tensor", "rewrites(unary('neg', x), x, 'f32' == x.type.dtype)",
+     "never equal; name it, as in x.type.dtype == DType.F32"),
+    ("x: Tensor, s: Shape", "rewrites(reshape(x, s), x, (s != x.type.shape) | (s == s))",
+     "s is a Shape, and x.type.shape a tuple: they are never equal; compare s.dims"),
     ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, rank_of(x) == 2)",
      "the tensor 'x' is not an attribute: .* its type, x.type"),
     ("x: Tensor, y: Tensor", "rewrites(binary('lt', x, y), binary('sub', x, y))",
@@ -133,6 +181,8 @@ OF_VARIABLES = [
     ("x: Tensor, p", "the variable 'p' has no sort: write p: Tensor"),
     ("x: Tensr, p: Perm", "'x: Tensr' is not a sort of variable; did you mean 'Tensor'"),
     ("x: TensorType, p: Perm", "'x: TensorType' is not a sort .*; did you mean 'Tensor'"),
+    ("f: Elementwise, p: Perm", "'f: Elementwise' stands in .* many ops: declare it by @family"),
+    ("x: Operands[Tensor], p: Perm", "'x: Operands' .* by @family"),
     ("*x: Tensor", r"'\*x.*': a law has a fixed number of variables"),
 ]
 
@@ -148,33 +198,33 @@ def reported(function: Callable[..., Law], line: int) -> str:
 
 @pytest.mark.parametrize(("variables", "law", "message"), MISTAKES)
 def test_a_mistake_is_reported_with_its_line(variables: str, law: str, message: str) -> None:
-    assert re.search(message, reported(law_of(variables, law), 7))
+    assert re.search(message, reported(law_of(variables, law), 8))
 
 
 def test_the_line_is_that_of_the_part_that_is_wrong() -> None:
     function = law_of("x: Tensor, p: Perm", "rewrites(\n        x,\n        transpse(x, p))")
-    assert "'transpse' is not defined" in reported(function, 9)
+    assert "'transpse' is not defined" in reported(function, 10)
 
 
 @pytest.mark.parametrize(("variables", "message"), OF_VARIABLES)
 def test_a_wrong_variable_is_reported(variables: str, message: str) -> None:
     law = "rewrites(transpose(x, p), x)"
-    assert re.search(message, reported(law_of(variables, law), 5))
+    assert re.search(message, reported(law_of(variables, law), 6))
 
 
 def test_what_is_missing_is_reported() -> None:
     silent = function_of("x: Tensor, p: Perm", "    return rewrites(transpose(x, p), x)")
-    assert 'the docstring is missing: state the law there, as in """' in reported(silent, 5)
+    assert 'the docstring is missing: state the law there, as in """' in reported(silent, 6)
     idle = function_of("x: Tensor, p: Perm", "    '''a law'''\n    transpose(x, p)")
-    assert "must return rewrites" in reported(idle, 5)
+    assert "must return rewrites" in reported(idle, 6)
 
 
 @pytest.mark.parametrize(
     ("law", "message"),
     [
-        ("transpose(x, p.is_identity)", "p.is_identity must be a Perm, not a bool"),
-        ("x, p.inverse.is_idenity", "'Perm' object has no attribute 'is_idenity'"),
-        ("x, p.apply", "the condition p.apply is .*, not a bool"),
+        ("transpose(x, p.order[0])", r"p.order\[0\] must be a Perm, not a int: 1 for"),
+        ("x, p.order[0].is_idenity", "'int' object has no attribute 'is_idenity'"),
+        ("x, p.order[0]", r"the condition p.order\[0\] is 1, not a bool"),
     ],
 )
 def test_what_type_checkers_find_names_the_rule_at_its_first_match(law: str, message: str) -> None:
@@ -182,7 +232,85 @@ def test_what_type_checkers_find_names_the_rule_at_its_first_match(law: str, mes
     assert isinstance(made, Rule)
     with pytest.raises(RuleError, match=message) as caught:
         made.directions[0].compute({"p": Perm((1, 0))})
-    assert str(caught.value).startswith(f"rule 'law' ({FILE}:5): ")
+    assert str(caught.value).startswith(f"rule 'law' ({FILE}:6): ")
+
+
+def test_arrays_are_compared_and_reduced_as_they_are() -> None:
+    condition = "(c.array == 0).all() & (c.value != 1)"
+    made = rule(law_of("x: Tensor, c: Scalar", f"rewrites(binary('add', x, c), x, {condition})"))
+    assert isinstance(made, Rule)
+    (direction,) = made.directions
+    assert direction.holds(direction.conditions[0], {"c": Scalar.of(0, DType.F32)})
+
+
+@pytest.mark.parametrize(
+    ("answer", "declared", "right", "message"),
+    [
+        ("p.order", "Perm", "transpose(x, made(p))",
+         r"made is declared to return Perm, and returned \(1, 0\) for p = \[1, 0\]"),
+        ("None", "Perm", "transpose(x, made(p))",
+         "made is declared to return Perm, and returned None .* no answer, raise Refuse"),
+        ("1", "bool", "x, made(p)", "made is declared to return bool, and returned 1"),
+        ("Perm(list(p.order))", "Perm", "transpose(x, made(p))",
+         r"the list \[1, 0\] cannot stand in an attribute for p"),
+    ],
+)  # fmt: skip
+def test_an_answer_of_another_class_than_declared_is_told(
+    answer: str, declared: str, right: str, message: str
+) -> None:
+    function = law_of("x: Tensor, p: Perm", f"rewrites(transpose(x, p), {right})")
+    scope = function.__globals__
+    exec(f"def made(p: Perm) -> {declared}:\n    return {answer}\n", scope)
+    scope["made"] = attribute_function(scope["made"])
+    made = rule(function)
+    assert isinstance(made, Rule)
+    with pytest.raises(RuleError, match=message) as caught:
+        made.directions[0].compute({"p": Perm((1, 0))})
+    assert "let a condition before it" not in str(caught.value)
+
+
+def test_options_that_do_not_exist_are_told() -> None:
+    decorate = cast(Callable[..., object], rule)
+    line = sys._getframe().f_lineno + 2
+    with pytest.raises(RuleError, match="did you mean 'reassociates'") as caught:
+        decorate(reassociate=True)
+    assert str(caught.value).startswith(f"{__file__}:{line}: @rule has no option 'reassociate'")
+    with pytest.raises(RuleError, match="@family has no option 'exact'; it has reassociates"):
+        cast(Callable[..., object], family)(exact=False)
+
+
+def test_a_law_is_returned_by_a_plain_function() -> None:
+    async def later(x: Tensor) -> Law:
+        """a law"""
+        return rewrites(unary("neg", unary("neg", x)), x)
+
+    def yielding(x: Tensor) -> Iterator[Law]:
+        """a law"""
+        yield rewrites(unary("neg", unary("neg", x)), x)
+
+    with pytest.raises(RuleError, match=r"rule 'later' .*write `def`, not `async def`"):
+        rule(cast(Callable[..., Law], later))
+    with pytest.raises(RuleError, match=r"rule 'yielding' .*write `return`, not `yield`"):
+        rule(cast(Callable[..., Law], yielding))
+
+
+def test_an_exit_is_reported_as_other_errors_are() -> None:
+    assert reported(law_of("x: Tensor", "exit(3)"), 8) == "SystemExit: 3"
+
+    @attribute_function
+    def leaving(p: Perm) -> Perm:
+        sys.exit("bye")
+
+    @rule
+    def law(x: Tensor, p: Perm) -> Law:
+        """a law whose function leaves"""
+        return rewrites(transpose(x, p), transpose(x, leaving(p)))
+
+    with pytest.raises(
+        RuleError, match=rf"SystemExit: bye, raised in leaving, {__file__}:\d+, for"
+    ):
+        law.directions[0].compute({"p": Perm((1, 0))})
+    assert "SystemExit: bye, raised in leaving" in check(law).reason
 
 
 def test_a_rule_needs_a_name() -> None:

@@ -150,7 +150,7 @@ def _with_every_value(arguments: dict[str, Array], draw: Draw) -> dict[str, Arra
     in_a_row = 1
     for number, name in enumerate(small):
         array = arguments[name]
-        values = _every_value(DType.of(array.dtype))
+        values = all_values(DType.of(array.dtype))
         places = np.arange(array.size)
         if number == 0:
             in_a_row = array.size // len(values)
@@ -166,7 +166,7 @@ def _has_room(array: Array) -> bool:
     return array.dtype.itemsize <= 2 and array.size >= 1 << 8 * array.dtype.itemsize
 
 
-def _every_value(dtype: DType) -> Array:
+def all_values(dtype: DType) -> Array:
     """All values of a dtype of at most 16 bits."""
     if dtype is DType.BOOL:
         return np.array([False, True])

@@ -230,7 +230,7 @@ class Firings:
             return self.direction.holds(condition, instance.bindings)
         except Refuse:
             return False
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if not is_asked:
                 return False
             raise self.direction.failure(error, instance.bindings) from error

@@ -25,6 +25,7 @@ from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
 from satura.rewrite.check.disagreement import disagreement
 from satura.rewrite.check.every_choice import of_every_choice
+from satura.rewrite.check.every_scalar import of_every_scalar
 from satura.rewrite.check.every_value import of_every_value, with_numbers_at_ends
 from satura.rewrite.check.exchanged_extents import with_exchanged_extents
 from satura.rewrite.check.extremes import (
@@ -202,6 +203,7 @@ def _failure_at_extremes(
                 seed,
                 "every",
             )
+            or first_failure(of_every_scalar(*chosen[:2]), rule.exact, seed)
             or (rule.exact and first_failure(with_answers(*chosen[1:]), True, seed, "steps"))
             or first_failure(
                 with_numbers_at_ends(*chosen[:2], rule.exact, seed, scale),
@@ -295,7 +297,7 @@ def _gaps(direction: DirectionReport, tested: Direction) -> Sequence[str]:
             " that were drawn: where it is not, nothing was tried"
             for text in direction.constant_conditions
             for answer, count in direction.conditions[text].items()
-            if count
+            if count and f"the condition {text} was {answer} " not in obstacle
         ),
         *(
             f"{direction.label}: {number} is an element of floats only"
@@ -324,7 +326,8 @@ def _obstacle(direction: DirectionReport) -> str:
     failed |= {f"it refused ({text})": count for text, count in direction.refusals.items()}
     worst = max(failed, key=failed.__getitem__, default="")
     if worst and failed[worst]:
-        return f"{worst} for {failed[worst]} of them"
+        count = "all" if failed[worst] == direction.instances else failed[worst]
+        return f"{worst} for {count} of them"
     return ""
 
 

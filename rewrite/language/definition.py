@@ -84,6 +84,19 @@ def sorts_of(function: Callable[..., object]) -> dict[str, Sort]:
     return sorts
 
 
+def sorts_of_rule(function: Callable[..., object]) -> dict[str, Sort]:
+    """The sorts of the parameters of a law about one op. Raises MistakeError for those of laws
+    about many ops, too."""
+    sorts = sorts_of(function)
+    for name, sort in sorts.items():
+        if (typing.get_origin(sort) or sort) in FAMILY_SORTS:
+            raise MistakeError(
+                f"'{name}: {sort.__name__}' stands in laws about many ops: declare it by @family,"
+                " not by @rule"
+            )
+    return sorts
+
+
 def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sort:
     sort = _annotation_value(annotation, function) if isinstance(annotation, str) else annotation
     if sort in (Operands, Some, Others):
@@ -118,7 +131,7 @@ def _globals(function: Callable[..., object]) -> dict[str, object]:
     return found
 
 
-def mistake_line(error: Exception, function: Callable[..., object], line: int) -> int:
+def mistake_line(error: BaseException, function: Callable[..., object], line: int) -> int:
     """The line of `function` at which `error` was raised, or else `line`."""
     frames = traceback.walk_tb(error.__traceback__)
     inside = [at for frame, at in frames if frame.f_code is function.__code__]
@@ -133,7 +146,7 @@ _OPS = {
 }  # fmt: skip
 
 
-def reason_of(error: Exception, function: Callable[..., object]) -> str:
+def reason_of(error: BaseException, function: Callable[..., object]) -> str:
     """What an exception in a rule's definition means, with advice where there is some."""
     if isinstance(error, MistakeError):
         return str(error)
@@ -170,6 +183,27 @@ def name_advice(name: str, known: Iterable[str], lines: str) -> str:
     if name in IMPORTED:
         return f"; add `from satura.language import {name}`"
     return suggestion(name, [*known, *IMPORTED])
+
+
+def check_kind(function: FunctionType) -> None:
+    """Raise MistakeError for a function that does not return when it is called."""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise MistakeError("a law is stated by a plain function: write `def`, not `async def`")
+    if inspect.isgeneratorfunction(function):
+        raise MistakeError("a law is returned: write `return`, not `yield`")
+
+
+def check_options(decorator: str, others: Iterable[str]) -> None:
+    """Raise RuleError for options that the decorator does not have, at the line that calls it."""
+    for name in others:
+        frame = sys._getframe(2)
+        raise RuleError(
+            f"{file_of(frame.f_code)}:{frame.f_lineno}: @{decorator} has no option '{name}'"
+            f"{suggestion(name, _OPTIONS) or f'; it has {_OPTIONS[0]}'}"
+        )
+
+
+_OPTIONS = ("reassociates",)
 
 
 def check_name(name: str, function: FunctionType) -> None:

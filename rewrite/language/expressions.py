@@ -14,8 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from traceback import walk_tb
+from types import FunctionType
 from typing import NoReturn, ParamSpec, TypeVar, cast
 
+from satura.rewrite.language.annotations import (
+    Class,
+    class_of_field,
+    has_members_of_its_own,
+    method_of,
+    returned_class,
+)
 from satura.rewrite.language.mistakes import MistakeError, suggestion
 
 P = ParamSpec("P")
@@ -41,6 +49,11 @@ class Expression:
         """Names of the variables it reads, in the order of reading, with repetitions."""
         raise NotImplementedError
 
+    @property
+    def answers(self) -> Class:
+        """The class of its values, as far as annotations tell; None where they do not."""
+        return None
+
 
 @dataclass(frozen=True)
 class AttributeVariable(Expression):
@@ -54,6 +67,10 @@ class AttributeVariable(Expression):
 
     def variables(self) -> Iterator[str]:
         yield self.name
+
+    @property
+    def answers(self) -> Class:
+        return self.sort
 
     def __str__(self) -> str:
         return self.name
@@ -82,6 +99,10 @@ class Literal(Expression):
 
     def variables(self) -> Iterator[str]:
         return iter(())
+
+    @property
+    def answers(self) -> Class:
+        return type(self.value)
 
     def __str__(self) -> str:
         return str(self.value)
@@ -115,6 +136,50 @@ class Apply(Expression):
             if isinstance(argument, Apply):
                 yield from argument.functions()
 
+    @property
+    def is_of_author(self) -> bool:
+        """Whether it calls a function by its name, and no operator, method or class."""
+        return isinstance(self.function, FunctionType) and self.function is not _tuple
+
+    @property
+    def called(self) -> Callable[..., object] | None:
+        """The function that it calls, which may be a method; None for operators and fields."""
+        first = self.arguments[0] if self.arguments else None
+        if self.function is operator.call:
+            if isinstance(first, Apply) and first.function is getattr:
+                return method_of(*first._owner_and_name)
+            return None
+        if self.function is operator.getitem and first is not None:
+            return method_of(first.answers, "__getitem__")
+        is_class = isinstance(self.function, type)
+        return self.function if is_class or self.is_of_author else None
+
+    @property
+    def answers(self) -> Class:
+        if self.function is getattr:
+            return class_of_field(*self._owner_and_name)
+        if self.function is _tuple:
+            return tuple
+        if self.function is operator.not_:
+            return bool
+        if self.function in _INFIX:
+            return self._class_of_comparison
+        return returned_class(self.called) if self.called is not None else None
+
+    @property
+    def _owner_and_name(self) -> tuple[Class, str]:
+        """Of an access to a field: the class that has it, and its name."""
+        return self.arguments[0].answers, str(self.arguments[1])
+
+    @property
+    def _class_of_comparison(self) -> Class:
+        """bool for comparisons of what is no array, and for bools that are combined."""
+        found = [argument.answers for argument in self.arguments]
+        if self.function in _COMBINING:
+            return bool if all(each is bool for each in found) else None
+        are_plain = all(each and not has_members_of_its_own(each) for each in found)
+        return bool if self.function in _COMPARING and are_plain else None
+
     def __str__(self) -> str:
         texts = [str(argument) for argument in self.arguments]
         if self.function is getattr:
@@ -134,7 +199,7 @@ class Apply(Expression):
         return f"{name}({', '.join(texts)})"
 
 
-def is_of_expression(error: Exception) -> bool:
+def is_of_expression(error: BaseException) -> bool:
     """Whether an operator or a field of an expression raised it, and no function below."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
     return bool(frames) and frames[-1].f_code is Apply.evaluate.__code__
@@ -146,6 +211,8 @@ _INFIX: dict[Callable[..., object], str] = {
     operator.floordiv: "//", operator.truediv: "/", operator.mod: "%", operator.and_: "&",
     operator.or_: "|", operator.xor: "^",
 }  # fmt: skip
+_COMPARING = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+_COMBINING = (operator.and_, operator.or_, operator.xor)
 _PREFIX: dict[Callable[..., object], str] = {
     operator.not_: "~", operator.invert: "~", operator.neg: "-",
 }  # fmt: skip
@@ -171,8 +238,9 @@ class Recorder(Placeholder):
     def __getattr__(self, name: str) -> Recorder:
         if name.startswith("__"):
             raise AttributeError(name)
-        if isinstance(self._satura_expression, AttributeVariable):
-            _check_attribute(self._satura_expression.sort, name)
+        owner = self._satura_expression.answers
+        if owner is not None and not has_members_of_its_own(owner):
+            _check_attribute(owner, name)
         return _record(getattr, self, name)
 
     def __call__(self, /, *arguments: object, **keywords: object) -> Recorder:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from satura.rewrite.errors import ExpressionError, RuleError, brief
+from satura.rewrite.language.answers import undeclared
 from satura.rewrite.language.called import failed_function
 from satura.rewrite.language.expressions import (
     Apply,
@@ -21,14 +22,14 @@ from satura.rewrite.language.expressions import (
     Values,
     is_of_expression,
 )
-from satura.rewrite.language.mistakes import suggestion
+from satura.rewrite.language.mistakes import suggestion, with_article
 from satura.rewrite.language.modules import imported_module
 from satura.rewrite.language.terms import Application, ScalarTerm, Term, subterms
 from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.attributes import Attribute, Refuse
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import SymbolicDim
-from satura.rewrite.types.plain import as_plain
+from satura.rewrite.types.plain import KindError, as_plain
 
 Sort = type
 Entry = TypeVar("Entry", "Rule", "Family")
@@ -64,8 +65,9 @@ class Computed:
         result = self.expression.evaluate(values)
         if type(result) is not self.sort:  # a subclass could answer anything, anywhere
             kind = type(result).__name__
-            raise TypeError(
-                f"{self.expression} must be a {self.sort.__name__}, not a {kind}: {brief(result)}"
+            must = f"{self.expression} must be {with_article(self.sort)}"
+            raise KindError(
+                undeclared(self.expression, result) or f"{must}, not a {kind}: {brief(result)}"
             )
         return typing.cast(Attribute, as_plain(result))
 
@@ -154,23 +156,28 @@ class Direction:
             return tuple(output.value(values) for output in self.outputs)
         except (Refuse, RuleError):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self.failure(error, values) from error
 
     def holds(self, condition: Expression, values: Values) -> bool:
         """Whether one condition holds. Raises TypeError where it is not a bool."""
         result = condition.evaluate(values)
         if not isinstance(result, bool) and type(result).__name__ not in ("bool_", "bool"):
-            raise TypeError(f"the condition {condition} is {brief(result)}, not a bool")
+            raise KindError(
+                undeclared(condition, result)
+                or f"the condition {condition} is {brief(result)}, not a bool"
+            )
         return bool(result)
 
-    def failure(self, error: Exception, values: Values) -> RuleError:
+    def failure(self, error: BaseException, values: Values) -> RuleError:
         """The RuleError for an exception that came out of a computation."""
         shown = ", ".join(f"{name} = {values[name]}" for name in self.inputs if name in values)
-        raised = f"{type(error).__name__}: {error}"
+        raised = str(error) if isinstance(error, KindError) else f"{type(error).__name__}: {error}"
         function = failed_function(error)
         where = f", raised in {function}," if function else ""
         text = f"rule '{self.label}' ({self.place}): {raised}{where} for {shown};"
+        if isinstance(error, KindError):
+            return RuleError(f"{text} where there is no answer, raise Refuse")
         if isinstance(error, TypeError | AttributeError) and is_of_expression(error):
             return ExpressionError(f"{text} an attribute has no such operator or field")
         if isinstance(error, TypeError) and f"'{SymbolicDim.__name__}'" in str(error):

@@ -8,13 +8,13 @@ a user declares is its own constructor, see `application`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast as assume
 
 from satura.rewrite.errors import ProgramError
+from satura.rewrite.language.answers import check_answer, told
 from satura.rewrite.language.expressions import (
-    AttributeVariable,
     Expression,
     Literal,
     Placeholder,
@@ -22,11 +22,10 @@ from satura.rewrite.language.expressions import (
     Values,
     expression_of,
 )  # fmt: skip
-from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
+from satura.rewrite.language.literals import FUNCTIONS, check_literal
+from satura.rewrite.language.mistakes import MistakeError, with_article
 from satura.rewrite.language.numbers import Number, scalar_like, shape_like, unit_like
 from satura.rewrite.ops import REGISTRY, Op
-from satura.rewrite.ops.elementwise import BINARY, UNARY
-from satura.rewrite.ops.reductions import REDUCTIONS
 from satura.rewrite.program.program import ProgramBuilder
 from satura.rewrite.types.attributes import (
     Attribute,
@@ -137,6 +136,10 @@ class TypeOf(Expression):
     def variables(self) -> Iterator[str]:
         return term_variables(self.term)
 
+    @property
+    def answers(self) -> type:
+        return TensorType
+
     def __str__(self) -> str:
         return f"{self.term}.type"
 
@@ -208,18 +211,12 @@ Operand = Term | Scalar
 OperandOrNumber = Operand | Number
 
 
-_FUNCTIONS: Mapping[type, Collection[str]] = {
-    UnaryFn: UNARY, BinaryFn: BINARY, ReduceFn: REDUCTIONS,
-}  # fmt: skip
-
-
 def operand_of(value: object, taker: str) -> Term:
     """The term that stands where `taker` takes a tensor; what is computed there is a scalar."""
     if isinstance(value, Term):
         return value
     expression = expression_of(value)
-    sort = expression.sort if isinstance(expression, AttributeVariable) else Scalar
-    if isinstance(value, Recorder | Scalar) and sort is Scalar:
+    if isinstance(value, Recorder | Scalar) and expression.answers in (Scalar, None):
         return ScalarTerm(expression)
     advice = "tensors come first, then attributes (functions before both)"
     if isinstance(value, Number):
@@ -228,42 +225,19 @@ def operand_of(value: object, taker: str) -> Term:
             " broadcast(reshape(scalar(c), ones), shape), where attribute functions of a type"
             f" answer c = Scalar.of({value!r}, type.dtype) and the two Shapes"
         )
-    raise MistakeError(
-        f"{taker} takes a tensor where {_description(value, expression)} stands; {advice}"
-    )
+    raise MistakeError(f"{taker} takes a tensor where {told(expression)} stands; {advice}")
 
 
 def _attribute(value: object, sort: type, op: str) -> Expression:
     if isinstance(value, Term):
         raise MistakeError(f"{op} takes {with_article(sort)} where the tensor '{value}' stands")
-    if isinstance(value, str) and sort in _FUNCTIONS:
+    if isinstance(value, str) and sort in FUNCTIONS:
         value = sort(value)
     expression = expression_of(value)
-    given = expression.sort if isinstance(expression, AttributeVariable) else type(value)
-    if given is not Recorder and not issubclass(given, sort):
-        raise MistakeError(
-            f"{op} takes {with_article(sort)}, not {_description(value, expression)}"
-        )
+    check_answer(expression, sort, op)
     if isinstance(expression, Literal):
-        _check_literal(as_plain(value))
+        check_literal(as_plain(value))
     return expression
-
-
-def _check_literal(value: object) -> None:
-    """Raise MistakeError for a scalar function that does not exist, and for negative axes."""
-    if isinstance(value, UnaryFn | BinaryFn | ReduceFn):
-        names = _FUNCTIONS[type(value)]
-        if value.name not in names:
-            advice = suggestion(value.name, names) or f"; there are {', '.join(names)}"
-            raise MistakeError(f"there is no {type(value).__name__} '{value.name}'{advice}")
-    axes = (value.index,) if isinstance(value, Axis) else ()
-    if any(axis < 0 for axis in (value.indices if isinstance(value, Axes) else axes)):
-        raise MistakeError(f"{value!r}: axes are counted from 0, from the first one")
-
-
-def _description(value: object, expression: Expression) -> str:
-    sort = expression.sort if isinstance(expression, AttributeVariable) else type(value)
-    return f"the {sort.__name__} {expression}"
 
 
 def _apply(name: str, operands: tuple[Operand, ...], *attributes: object) -> Term:

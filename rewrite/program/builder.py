@@ -3,6 +3,8 @@
 build = Builder()
 x = build.input("x", DType.F32, (1, 8, 8, 3))
 program = build.program({"y": build.unary("relu", x)})
+
+An open size is `symbol("n")`, in place of an int.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.extents import dims_of
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 
@@ -38,7 +41,7 @@ class Builder(ProgramBuilder):
     """A ProgramBuilder with a method per op; tensors are node indices."""
 
     def input(self, name: str, dtype: DType, shape: Sequence[Dim]) -> int:
-        return self.add("input", (), Parameter(name, TensorType(dtype, tuple(shape))))
+        return self.add("input", (), Parameter(name, TensorType(dtype, dims_of(shape))))
 
     def constant(self, value: object, dtype: DType | None = None) -> int:
         array = np.asarray(value)
@@ -47,10 +50,10 @@ class Builder(ProgramBuilder):
         )
 
     def iota(self, shape: Sequence[Dim], axis: int, dtype: DType) -> int:
-        return self.add("iota", (), Shape(tuple(shape)), Axis(axis), dtype)
+        return self.add("iota", (), Shape(dims_of(shape)), Axis(axis), dtype)
 
     def extent(self, dim: Dim) -> int:
-        return self.add("extent", (), Shape((dim,)))
+        return self.add("extent", (), Shape(dims_of((dim,))))
 
     def unary(self, f: str, x: int) -> int:
         return self.add("unary", (x,), UnaryFn(f))
@@ -68,10 +71,10 @@ class Builder(ProgramBuilder):
         return self.add("transpose", (x,), Perm(tuple(perm)))
 
     def reshape(self, x: int, shape: Sequence[Dim]) -> int:
-        return self.add("reshape", (x,), Shape(tuple(shape)))
+        return self.add("reshape", (x,), Shape(dims_of(shape)))
 
     def broadcast(self, x: int, shape: Sequence[Dim]) -> int:
-        return self.add("broadcast", (x,), Shape(tuple(shape)))
+        return self.add("broadcast", (x,), Shape(dims_of(shape)))
 
     def slice(
         self,
@@ -81,11 +84,11 @@ class Builder(ProgramBuilder):
         steps: Sequence[int] | None = None,
     ) -> int:
         steps = (1,) * len(sizes) if steps is None else steps
-        return self.add("slice", (x,), Slices(tuple(starts), tuple(sizes), tuple(steps)))
+        return self.add("slice", (x,), Slices(dims_of(starts), dims_of(sizes), tuple(steps)))
 
     def pad(self, x: int, lo: Sequence[Dim], hi: Sequence[Dim], value: int | float = 0) -> int:
         fill = self.constant(np.asarray(value).astype(self.type(x).dtype.numpy))
-        return self.add("pad", (x, fill), Padding(tuple(lo), tuple(hi)))
+        return self.add("pad", (x, fill), Padding(dims_of(lo), dims_of(hi)))
 
     def concat(self, operands: Sequence[int], axis: int) -> int:
         result = operands[0]

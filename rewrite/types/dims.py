@@ -208,7 +208,7 @@ def of_atom(atom: Atom) -> SymbolicDim:
 
 
 def symbol(name: str) -> SymbolicDim:
-    """The size called `name`."""
+    """The open size called `name`: any number of at least 0, which each call decides."""
     return of_atom(name)
 
 

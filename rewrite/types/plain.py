@@ -23,6 +23,11 @@ from satura.rewrite.types.tensor_type import TensorType
 
 T = TypeVar("T")
 
+
+class KindError(TypeError):
+    """A value of a kind that cannot stand where it does, whatever the operands."""
+
+
 _LEAVES = frozenset({str, bytes, type(None)})
 _LEAVES_OF_USERS = frozenset({float, bool})  # in attributes of users' classes
 _WHOLES = {*get_args(Attribute), SymbolicDim, Quotient, TensorType, SizeCondition}
@@ -75,7 +80,7 @@ def _make_plain(value: object, of_user: bool = False) -> object:
         return Constant(np.array(value.array))
     kind: type = type(value)
     if not _is_whole(kind):
-        raise TypeError(f"the {kind.__name__} {value!r} cannot stand in an attribute")
+        raise KindError(f"the {kind.__name__} {value!r} cannot stand in an attribute")
     of_user = issubclass(kind, UserAttribute)
     made = kind(*(_make_plain(getattr(value, name), of_user) for name in field_names(kind)))
     if flaw := _flaw(made):

@@ -33,7 +33,7 @@ OF_SIZES = ("exact_quotient", "known_at_least", "product")
 HELPERS = ("refuse_unless", "Refuse")
 AROUND = (
     "Builder", "Dim", "FLOATS", "Family", "Law", "Program", "Rule", "RuleError", "RuleSet",
-    "TensorType", "Term",
+    "TensorType", "Term", "symbol",
 )  # fmt: skip
 
 
@@ -133,13 +133,16 @@ def _call(name: str, method: object) -> str:
 
 _SAID = {
     "FLOATS": "The element types f64, f32, f16 and bf16.",
-    "Dim": "A size: an int or symbolic.",
+    "Dim": 'A size: an int, or open, as `symbol("n")` is.',
 }
 
 
 def _signature(name: str, value: object) -> str:
     if inspect.isfunction(value):
-        return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(value)))
+        signature = inspect.signature(value)
+        taken = [each for each in signature.parameters.values() if each.name != "others"]
+        text = str(signature.replace(parameters=taken))  # others are refused by name
+        return re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)
     if is_dataclass(value) and name in ATTRIBUTES:
         return f"({', '.join(f'{field.name}: {field.type}' for field in fields(value))})"
     if isinstance(value, type) and name == "DType":

@@ -28,7 +28,7 @@ def file_or_light(name: str, kinds: str = _MODEL) -> Path | ModelProto:
 
 
 def refuse_missing(*names: str, kinds: str = _MODEL) -> None:
-    """Raise CallError for a name that is neither a file nor a light model."""
+    """Raise CallError for a name that is neither that of a file nor of a light model."""
     for name in names:
         if not is_there(name):
             if Path(name).exists() and not Path(name).is_dir():
@@ -36,7 +36,16 @@ def refuse_missing(*names: str, kinds: str = _MODEL) -> None:
             from satura.light import NAMES
 
             shown = name if name.strip() else repr(name)
+            if name.strip() and Path(name).is_dir():
+                raise CallError(f"{shown} is a folder: name a file in it")
+            if is_path(name):
+                raise CallError(f"{shown}: there is no such file")
             raise CallError(f"{shown} is neither {kinds} nor one of {', '.join(NAMES)}")
+
+
+def is_path(name: str) -> bool:
+    """Whether a name can only be that of a file: it has a suffix or a folder."""
+    return bool(Path(name).suffix) or name != Path(name).name
 
 
 def is_there(name: str) -> bool:

@@ -1,0 +1,103 @@
+"""Whether what a law computes is of the class that is needed there, as annotations tell."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import get_args
+
+import numpy as np
+
+from satura.rewrite.errors import brief
+from satura.rewrite.language.annotations import METHOD, has_members_of_its_own, returned_class
+from satura.rewrite.language.expressions import Apply, AttributeVariable, Expression, Literal
+from satura.rewrite.language.mistakes import MistakeError, with_article
+from satura.rewrite.types.attributes import Attribute, UserAttribute
+from satura.rewrite.types.tensor_type import DType
+
+_BOOLS = (bool, np.bool_)
+_ATTRIBUTES = frozenset(get_args(Attribute)) - {UserAttribute}
+
+
+def check_answer(expression: Expression, sort: type, taker: str) -> None:
+    """Raise MistakeError where `taker` takes a `sort` and the expression is of another class."""
+    found = expression.answers
+    if found is None or issubclass(found, sort) or issubclass(sort, found):
+        return
+    raise MistakeError(f"{taker} takes {with_article(sort)}, not {told(expression)}")
+
+
+def check_condition(expression: Expression) -> None:
+    """Raise MistakeError where a condition is of another class than bool."""
+    found = expression.answers
+    if found is not None and not issubclass(found, _BOOLS):
+        raise MistakeError(f"a condition is a bool, not {told(expression)}")
+
+
+def check_comparisons(expression: Expression) -> None:
+    """Raise MistakeError where an expression compares an attribute with what it never equals."""
+    if not isinstance(expression, Apply):
+        return
+    for argument in (*expression.arguments, *(value for _, value in expression.keywords)):
+        check_comparisons(argument)
+    if expression.function not in (operator.eq, operator.ne):
+        return
+    for attribute, other in _both_ways(expression):
+        sort, found = attribute.answers, other.answers
+        if sort is None or found is None or has_members_of_its_own(found):
+            continue
+        if sort in _ATTRIBUTES and not issubclass(found, sort):
+            raise MistakeError(
+                f"{_shown(attribute)} is {with_article(sort)}, and {_shown(other)}"
+                f" {with_article(found)}: they are never equal; {_comparable(attribute, other)}"
+            )
+
+
+def _both_ways(comparison: Apply) -> Iterator[tuple[Expression, Expression]]:
+    one, other = comparison.arguments
+    yield one, other
+    yield other, one
+
+
+def _comparable(attribute: Expression, other: Expression) -> str:
+    """What may be meant by a comparison of an attribute with what is none."""
+    sort = attribute.answers
+    assert sort is not None
+    if sort is DType:
+        return f"name it, as in {attribute} == DType.F32"
+    field = fields(sort)[0].name if not isinstance(attribute, Literal) else ""
+    by_field = f"compare {attribute}.{field}" if field else "compare values of one class"
+    if other.answers is str:
+        return f"write {attribute} == {sort.__name__}({_shown(other)}), or {by_field}"
+    return by_field
+
+
+def _shown(expression: Expression) -> str:
+    return repr(expression.value) if isinstance(expression, Literal) else str(expression)
+
+
+def undeclared(expression: Expression, answer: object) -> str:
+    """How an answer differs from what its function is declared to return; empty if it does not."""
+    if not isinstance(expression, Apply) or expression.called is None:
+        return ""
+    declared = returned_class(expression.called)
+    if declared is None or isinstance(answer, declared):
+        return ""
+    name = expression.called.__name__
+    return f"{name} is declared to return {declared.__name__}, and returned {brief(answer)}"
+
+
+def told(expression: Expression) -> str:
+    """An expression that is wrong where it stands, its class, and what may be meant."""
+    found = expression.answers
+    if found is None:
+        return str(expression)
+    if isinstance(expression, AttributeVariable | Literal):
+        return f"the {found.__name__} {expression}"
+    if found is METHOD:
+        return f"the method {expression} (call it: {expression}(…))"
+    if isinstance(expression, Apply) and expression.is_of_author:
+        name = getattr(expression.function, "__name__", str(expression.function))
+        return f"{expression} ({name} is declared to return {found.__name__})"
+    return f"{expression} ({with_article(found)})"
