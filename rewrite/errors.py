@@ -86,10 +86,6 @@ class VerificationError(SaturaError):
     """A stage whose results differ from the interpreter's: a fault of satura or of a rule."""
 
 
-class Stopped(SystemExit):
-    """A signal ends the process: no function of a user is to blame. Not one of the errors."""
-
-
 class RuleWarning(UserWarning):
     """A rule that is not satura's own does something that its author should know."""
 

@@ -229,7 +229,7 @@ def test_errors_are_one_line(model: Path, tmp_path: Path, shown: Shown) -> None:
     assert "%1 = constant() #" in shown.error(model, "--node", 1)
     assert "is in none of the dispatches" in shown.error(model, "--node", 1)
     assert "--assembly is for --stage kernels" in shown.error(model, "--assembly")
-    assert "neither an ONNX file" in shown.error(tmp_path / "missing.onnx")
+    assert "there is no such file" in shown.error(tmp_path / "missing.onnx")
 
 
 @pytest.fixture

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from satura.rewrite.errors import CallError, Stopped
+from satura.rewrite.errors import CallError
+from satura.rewrite.system.stopped import Stopped
 
 T = TypeVar("T")
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TextIO, TypeVar
 
-from satura.rewrite.errors import CallError, SaturaError, Stopped, UnsupportedError, shown
+from satura.rewrite.errors import CallError, SaturaError, UnsupportedError, shown
+from satura.rewrite.system.stopped import Stopped
 
 T = TypeVar("T")
 FAILURES = (SaturaError, MemoryError, OSError)

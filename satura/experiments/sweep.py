@@ -29,13 +29,14 @@ from satura.pipeline.rule_sets import Rules, check
 from satura.pipeline.sizes import Dims
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.limits import Limits
-from satura.rewrite.errors import CallError, ProgramError, Stopped, brief
+from satura.rewrite.errors import CallError, ProgramError, brief
 from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Extractor, gap
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
 from satura.rewrite.extract.greedy import tree_greedy
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import check_named
+from satura.rewrite.system.stopped import Stopped
 
 GIVEN = "-"  # what does not apply to a choice graph
 _ROUNDED = 1e-4  # how far a gap may be rounded, as by what shows six digits of a cost

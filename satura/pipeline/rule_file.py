@@ -7,10 +7,11 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from satura.rewrite.errors import RuleError, SaturaError, Stopped
+from satura.rewrite.errors import RuleError, SaturaError
 from satura.rewrite.language.definition import name_advice, rules_module
 from satura.rewrite.language.dsl import DECLARED, RuleSet
 from satura.rewrite.ops import USER_OPS, Op
+from satura.rewrite.system.stopped import Stopped
 
 
 def load_rules(path: str | Path) -> RuleSet:
