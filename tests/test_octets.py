@@ -311,6 +311,19 @@ def quantised_by_operators(
     return make_model(nodes, {"x": x}, weights, 13)
 
 
+@pytest.mark.parametrize("rules", ["none", "default"])
+def test_sums_next_to_a_half_are_multiplied_by_one_factor(rules: str) -> None:
+    """-1750 times 0.02 · 0.01 / 0.1 is -3.4999998 as ONNX's reference has it; in steps -3.5."""
+    constants: dict[str, object] = {
+        "s": np.float32(0.02), "z": np.uint8(0), "w": np.int8([[-35]]), "u": np.float32(0.01),
+        "o": np.int8(0), "t": np.float32(0.1), "v": np.uint8(223),
+    }  # fmt: skip
+    x = Typed((1, 1), TensorProto.UINT8)
+    model = make_model([node("QLinearMatMul", "x s z w u o t v", "y")], {"x": x}, constants, 13)
+    y = satura.compile(model, threads=1, rules=rules).run({"x": np.uint8([[50]])})["y"]
+    np.testing.assert_array_equal(y, np.uint8([[220]]))
+
+
 @pytest.mark.parametrize("second", [0.02, 0.031])
 def test_what_is_quantised_anew_is_summed_as_octets(second: float) -> None:
     """With the same scale as before, which changes nothing, and with another."""

@@ -162,10 +162,14 @@ def quantized_matmul(node: Context) -> int:
 
 
 def _rescale(node: Context, total: int, scales: tuple[int, int, int], zero: int, axis: int) -> int:
+    """Sums times one factor, as ONNX's reference and onnxruntime round it: in steps, sums that are
+    close to a half would be rounded to the other side."""
     build = node.build
-    result = Value(build, build.cast(total, DType.F32))
-    first_axis = -2 if axis == -1 else axis
-    for f, scale, at in zip(("mul", "mul", "div"), scales, (first_axis, axis, axis), strict=True):
-        result = result.binary(f, _lay(node, build.converted(scale, DType.F32), result, at))
-    offset = _lay(node, build.cast(zero, DType.F32), result, axis)
-    return _round_and_clamp(result, offset, build.dtype(zero))
+    sums = Value(build, build.cast(total, DType.F32))
+    axes = (-2 if axis == -1 else axis, axis, axis)
+    x, w, y = (
+        _lay(node, build.converted(scale, DType.F32), sums, at)
+        for scale, at in zip(scales, axes, strict=True)
+    )
+    offset = _lay(node, build.cast(zero, DType.F32), sums, axis)
+    return _round_and_clamp(sums * (x * w / y), offset, build.dtype(zero))
