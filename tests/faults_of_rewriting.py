@@ -75,6 +75,12 @@ REWRITING_FAULTS = (
         "tests/test_features.py",
     ),
     Fault(
+        "rewrite/extract/enumeration.py",
+        "if found.leaves & self._outputs:",
+        "if found is None:",
+        "tests/test_extractors.py",
+    ),
+    Fault(
         "rewrite/extract/combine.py",
         "of_each(held, amount)",
         "(amount[0], held[1] + amount[1])",

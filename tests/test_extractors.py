@@ -183,6 +183,16 @@ def test_rules_make_no_program_dearer() -> None:
     assert made.schedule.seconds <= plain.schedule.seconds * CLOSE
 
 
+def test_what_is_stored_in_any_case_is_read_at_no_price() -> None:
+    """Here an output in another shape than what is computed: several dispatches read it."""
+    program = random_program(273)[0]
+    found, less = (
+        rewrite(program, rules, None, None).schedule
+        for rules in (DEFAULT, DEFAULT.without("reshape_past"))
+    )
+    assert found.seconds <= less.seconds * CLOSE
+
+
 def unrolled(steps: int) -> Program:
     """A recurrence written out, each of whose states is read by a product, too."""
     build, batch = Builder(), symbol("batch")

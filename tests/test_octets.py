@@ -315,13 +315,13 @@ def quantised_by_operators(
 def test_sums_next_to_a_half_are_multiplied_by_one_factor(rules: str) -> None:
     """-1750 times 0.02 · 0.01 / 0.1 is -3.4999998 as ONNX's reference has it; in steps -3.5."""
     constants: dict[str, object] = {
-        "s": np.float32(0.02), "z": np.uint8(0), "w": np.int8([[-35]]), "u": np.float32(0.01),
-        "o": np.int8(0), "t": np.float32(0.1), "v": np.uint8(223),
+        "s": np.float32(0.02), "z": np.uint8(0), "w": np.array([[-35]], np.int8),
+        "u": np.float32(0.01), "o": np.int8(0), "t": np.float32(0.1), "v": np.uint8(223),
     }  # fmt: skip
     x = Typed((1, 1), TensorProto.UINT8)
     model = make_model([node("QLinearMatMul", "x s z w u o t v", "y")], {"x": x}, constants, 13)
-    y = satura.compile(model, threads=1, rules=rules).run({"x": np.uint8([[50]])})["y"]
-    np.testing.assert_array_equal(y, np.uint8([[220]]))
+    y = satura.compile(model, threads=1, rules=rules).run({"x": np.array([[50]], np.uint8)})["y"]
+    np.testing.assert_array_equal(y, np.array([[220]], np.uint8))
 
 
 @pytest.mark.parametrize("second", [0.02, 0.031])

@@ -3,8 +3,9 @@
 There are too many to have all. Every class keeps its best fragments per form (and anchor) for
 others to grow from, one that leaves room to grow among them; and every fragment that was grown can
 be dispatched. The price by which they compete is their own time and that of everything that they
-read: of all dispatches in the union of their leaves' closures, each once. Where something got
-better, what reads it is visited again, the least deep class first, until nothing improves.
+read: of all dispatches in the union of their leaves' closures, each once. A wide search reads
+outputs at no price, as they are stored in any case. Where something got better, what reads it is
+visited again, the least deep class first, until nothing improves.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ class Enumeration:
         self.instances = Instances(classes, templates, folding.given)
         self._users = _users(classes)
         outputs = {cls for _, cls in classes.outputs}
+        self._outputs = sum([1 << cls for cls in outputs])
         self._in_transit = [
             cls not in outputs and all(classes.nodes[user][at].op in _MOVING for user, at in users)
             for cls, users in enumerate(self._users)
@@ -250,6 +252,8 @@ class Enumeration:
         if template.form is _ROW and width < _WIDTH_OF_ROWS:
             width = _WIDTH_OF_ROWS
         if width > 1:
+            if found.leaves & self._outputs:  # they are stored in any case
+                price = self._below(found.leaves & ~self._outputs)[0] + given + inlined
             return self._keep_wide(kept, found, price, width)
         options = self.options[cls]
         held = options.get(kept)
