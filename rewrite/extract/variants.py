@@ -1,4 +1,4 @@
-"""Variants of a fragment: it reads what it computes, or computes what it reads."""
+"""Variants of a fragment: one class that it reads, or computes, is computed or read otherwise."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ def variants(
     found: Enumeration,
     fragment: Instance,
     shared: int,
+    stored: int,
     among: Container[Change] | None = None,
 ) -> Iterator[tuple[Change, Instance]]:
     """The fragments that differ from `fragment` in one class: they compute what it reads, or read
-    what it computes where that is `shared`, since else nobody but it gains from a store.
+    what it computes where that is `shared`, since else nobody but it gains from a store; or that
+    compute it otherwise from what is `stored`.
 
     Where changes are given, no others are made.
     """
@@ -32,6 +34,9 @@ def variants(
     ]
     for place in fragment.template.reads:
         changes += [((place, k), each) for k, each in enumerate(_options(found, fragment, place))]
+    for place in filter(None, fragment.template.computed):
+        others = enumerate(_options(found, fragment, place))
+        changes += [((place, k), each) for k, each in others if _reads_only(each, stored)]
     for change, part in changes:
         cls = fragment.classes[change[0]]
         if (among is None or change in among) and (part or found.is_computable(cls)):
@@ -52,6 +57,11 @@ def _shared_places(fragment: Instance, shared: int) -> list[int]:
     """The places of the `shared` classes that are computed in it, but for its own."""
     places, classes = fragment.template.computed, fragment.classes
     return [place for place in places if place and shared >> classes[place] & 1]
+
+
+def _reads_only(option: Instance, stored: int) -> bool:
+    """Whether all that an option reads is `stored`, inputs and constants apart."""
+    return bool(option.leaves) and not option.leaves & ~stored
 
 
 def _options(found: Enumeration, fragment: Instance, place: int) -> list[Instance]:
