@@ -75,7 +75,7 @@ MISUSES: dict[str, tuple[Callable[[Perm], object], str]] = {
     "crashes": (crashes, r"it ended its process \(signal SIGSEGV\)"),
     "takes_all_memory": (lambda p: np.ones(1 << 45), "MemoryError"),
     "raises_without_words": (lambda p: fail(_Wordless()), "it raised ValueError"),
-    "of_another_class": (lambda p: Shape((1, 0)), "must be a Perm, not a Shape"),
+    "of_another_class": (lambda p: Shape((1, 0)), "declared to return Perm, and returned Shape"),
     "disguised": (lambda p: _Disguise(p.order), "must be a Perm, not a _Disguise"),
     "mutable": (lambda p: Perm([1, 0]),  # type: ignore[arg-type]
                 "the list .* cannot stand in an attribute"),
