@@ -280,7 +280,7 @@ class _Problem:
         rows: Sequence[Axis], spec: ContractionSpec,
     ) -> ContractionCall:  # fmt: skip
         """What a kernel of `spec` is called with; constant weights are packed into `store`."""
-        reading, groups = self.reading, (self.groups,) * spec.grouped
+        reading, grouped = self.reading, spec.grouped
         pointer, right_strides = reading.right.pointer, tuple(axis.right for axis in batches)
         panel_lines = head_lines = 0
         group_stride = self.columns * self.right_column
@@ -295,12 +295,9 @@ class _Problem:
             left=reading.left.pointer,
             right=pointer,
             scratch=Pointer(("scratch", 0)),
-            batches=(*(axis.row.extent for axis in batches), *groups),
-            left_strides=(
-                *(axis.row.stride for axis in batches),
-                *(self.left_group for _ in groups),
-            ),
-            right_strides=(*right_strides, *(group_stride for _ in groups)),
+            batches=(*(axis.row.extent for axis in batches), *((self.groups,) * grouped)),
+            left_strides=(*(axis.row.stride for axis in batches), *((self.left_group,) * grouped)),
+            right_strides=(*right_strides, *((group_stride,) * grouped)),
             rows=tuple(axis.row for axis in rows),
             columns=self.columns,
             depth=self.depth,
@@ -315,14 +312,9 @@ class _Problem:
         )
 
     def _cycles(self, spec: ContractionSpec) -> UnitCycles:
-        """How many cycles a tile takes in a kernel of `spec`."""
-        return partial(spec.cycles, self._lines)
-
-    @property
-    def _lines(self) -> int:
-        """How many lines a panel has, of columns at one depth each."""
+        """How many cycles a tile takes in a kernel of `spec`, for all lines of a panel."""
         pieces, length = self.pieces_of_a_row
-        return pieces * self.reading.products.words(length)
+        return partial(spec.cycles, pieces * self.reading.products.words(length))
 
     def _shared(self, batches: Sequence[Axis], rows: Sequence[Axis]) -> tuple[int, int, int]:
         """What threads share: the rows and columns of a product, and how many products."""

@@ -55,7 +55,7 @@ def _read(expression: Expression) -> Iterator[str]:
     if _is_authored(expression):
         yield from expression.variables()
     else:
-        for argument in (*expression.arguments, *(value for _, value in expression.keywords)):
+        for argument in expression.all_arguments:
             yield from _read(argument)
 
 

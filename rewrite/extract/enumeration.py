@@ -103,10 +103,7 @@ class Enumeration:
         was struck out. None where one of these is computed from its own class.
         """
         cls = found.cls
-        nearby = self._nearby.get(leaves)
-        if nearby is None:
-            nearby = self._nearby[leaves] = self._below(leaves)
-        below, bits = nearby
+        below, bits = self._below(leaves)
         below += given
         if bits >> cls & 1:
             return None
@@ -308,7 +305,7 @@ class Enumeration:
         limit = self._saved(cls)
         if below + work <= self._total[cls] + limit:
             return False
-        absent = ~self._nearby[found.leaves][1]
+        absent = ~self._below(found.leaves)[1]
         more = members(self._closure[cls] & absent)
         if work > limit + sum(map(self._own.__getitem__, more)):
             return True
@@ -344,7 +341,14 @@ class Enumeration:
         return held is None or held[1] is not found
 
     def _below(self, leaves: int) -> tuple[float, int]:
-        """Seconds of everything below `leaves`, and the classes dispatched there."""
+        """Seconds of everything below `leaves`, and the classes dispatched there; found out once
+        in a visit."""
+        nearby = self._nearby.get(leaves)
+        if nearby is None:
+            nearby = self._nearby[leaves] = self._summed_below(leaves)
+        return nearby
+
+    def _summed_below(self, leaves: int) -> tuple[float, int]:
         totals, closures, own = self._total, self._closure, self._own
         found = self.members(leaves)
         if len(found) == 1:

@@ -39,7 +39,7 @@ def check_comparisons(expression: Expression) -> None:
     """Raise MistakeError where an expression compares an attribute with what it never equals."""
     if not isinstance(expression, Apply):
         return
-    for argument in (*expression.arguments, *(value for _, value in expression.keywords)):
+    for argument in expression.all_arguments:
         check_comparisons(argument)
     if expression.function not in (operator.eq, operator.ne):
         return

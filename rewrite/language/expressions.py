@@ -124,17 +124,20 @@ class Apply(Expression):
         return self.function(*arguments, **keywords)
 
     def variables(self) -> Iterator[str]:
-        for argument in self.arguments:
-            yield from argument.variables()
-        for _, argument in self.keywords:
+        for argument in self.all_arguments:
             yield from argument.variables()
 
     def functions(self) -> Iterator[Callable[..., object]]:
         """Every function that evaluation calls."""
         yield self.function
-        for argument in (*self.arguments, *(value for _, value in self.keywords)):
+        for argument in self.all_arguments:
             if isinstance(argument, Apply):
                 yield from argument.functions()
+
+    @property
+    def all_arguments(self) -> tuple[Expression, ...]:
+        """Those by position and those by name."""
+        return (*self.arguments, *(argument for _, argument in self.keywords))
 
     @property
     def is_of_author(self) -> bool:

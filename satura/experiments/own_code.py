@@ -32,6 +32,8 @@ _PLAIN = (
 )  # fmt: skip
 """Types whose `repr` says all."""
 
+_ITEMS, _SETS = (list, tuple, dict, MappingProxyType), (set, frozenset)  # and no subclasses
+
 _Seen: TypeAlias = dict[int, tuple[int, object]]
 """By address when a value was met, and the value itself, so that no other one gets the address."""
 
@@ -89,10 +91,10 @@ def _texts(value: object, names: tuple[str, ...], seen: _Seen) -> Iterator[str]:
             yield value.__name__
             if not _is_installed(value.__name__, getattr(value, "__file__", None)):
                 yield from _of_all((vars(value).get(name) for name in names), seen)
-        case _ if type(value) in (list, tuple, dict, MappingProxyType):
-            yield from _of_items(value, seen)  # type: ignore[arg-type]
-        case _ if type(value) in (set, frozenset):
-            each_alone = ("\0".join(_texts(each, (), {**seen})) for each in value)  # type: ignore[attr-defined]
+        case list() | tuple() | dict() | MappingProxyType() if type(value) in _ITEMS:
+            yield from _of_items(value, seen)
+        case set() | frozenset() if type(value) in _SETS:
+            each_alone = ("\0".join(_texts(each, (), {**seen})) for each in value)
             yield f"{type(value).__name__} of {sorted(each_alone)}"
         case np.ndarray() | np.generic():
             yield from _of_array(value, seen)
@@ -114,11 +116,15 @@ def _of_all(values: Iterable[object], seen: _Seen) -> Iterator[str]:
 
 
 def _of_items(
-    value: list[object] | tuple[object, ...] | dict[object, object], seen: _Seen
+    value: list[object]
+    | tuple[object, ...]
+    | dict[object, object]
+    | MappingProxyType[object, object],
+    seen: _Seen,
 ) -> Iterator[str]:
     yield f"{type(value).__name__} of {len(value)}"
     _see(value, seen)
-    yield from _of_all([*value.items()] if hasattr(value, "items") else value, seen)
+    yield from _of_all(value if isinstance(value, list | tuple) else [*value.items()], seen)
     del seen[id(value)]  # an equal one may be the same, or not
 
 
@@ -141,7 +147,7 @@ def _is_named(value: object) -> bool:
 
 def _of_named(value: object, seen: _Seen) -> Iterator[str]:
     """What has a name that stands for it, but for what it is bound to, wraps or closes over."""
-    yield f"{getattr(value, '__module__', '')}.{value.__qualname__}"  # type: ignore[attr-defined]
+    yield f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', '')}"
     bound = getattr(value, "__self__", None)
     if not isinstance(bound, ModuleType | NoneType):
         yield from _texts(bound, (), seen)
