@@ -21,8 +21,9 @@ from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.exact import exact
-from satura.rewrite.extract.extract import Appraised, appraiser, schedule
+from satura.rewrite.extract.extract import Appraised, appraiser
 from satura.rewrite.extract.landmarks import landmarks
+from satura.rewrite.extract.settle import schedule
 
 # Steps. A Zen 5 takes 0.93 to 1.05 s, by the same measure a Zen 3 2.4 s and a Zen 2 2.7 s.
 UNIT = 17_000_000

@@ -141,9 +141,9 @@ REWRITING_FAULTS = (
         "tests/test_features.py",
     ),
     Fault(
-        "rewrite/extract/amounts.py",
-        "if not larger.slices.isdisjoint(smaller.slices):",
-        "if larger.slices.isdisjoint(smaller.slices):",
+        "rewrite/extract/shares.py",
+        "if not larger.paths.isdisjoint(smaller.paths):",
+        "if larger.paths.isdisjoint(smaller.paths):",
         "tests/test_features.py",
     ),
     Fault(

@@ -64,6 +64,19 @@ def test_slices_of_a_value_are_computed_each() -> None:
     assert done == {"dear.f32": 2 * 10 * 100, "cheap.f32": 2 * 100}
 
 
+def test_slices_of_other_slices_are_computed_each() -> None:
+    """Also where what they take of these is alike, and what sees it repeats it."""
+    build = Builder()
+    value = build.unary("exp", build.input("x", DType.F32, (8, 100)))
+    rows = [build.slice(value, (row, 0), (2, 100)) for row in (0, 3)]
+    first, second = (build.slice(each, (1, 0), (1, 100)) for each in rows)
+    done = amounts(only(build, build.binary("add", first, second)))
+    assert done == {"dear.f32": 2 * 10 * 100, "cheap.f32": 100}
+    wide = [build.broadcast(each, (4, 100)) for each in (first, second)]
+    done = amounts(only(build, build.binary("add", *wide)))
+    assert done == {"dear.f32": 2 * 4 * 10 * 100, "cheap.f32": 400}
+
+
 def test_the_parts_of_a_concat_compute_apart() -> None:
     build = Builder()
     value = build.unary("exp", build.input("x", DType.F32, (100,)))

@@ -20,13 +20,14 @@ from satura.rewrite.extract.candidates import candidates, enumerate_fragments
 from satura.rewrite.extract.combine import MAX_NODES, combine
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.enumeration import agree
-from satura.rewrite.extract.extract import choices, extract, schedule
+from satura.rewrite.extract.extract import choices, extract
 from satura.rewrite.extract.folding import fold
 from satura.rewrite.extract.forms import INLINED
 from satura.rewrite.extract.fragments import Fragment
 from satura.rewrite.extract.greedy import members
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Form, Schedule
+from satura.rewrite.extract.settle import schedule
 from satura.rewrite.extract.templates import Instance, Templates
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import bind_sizes, interpret

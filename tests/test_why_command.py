@@ -11,8 +11,8 @@ import pytest
 from satura.commands.choice import _Told
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import best_choice, saturate
-from satura.rewrite.extract.extract import assembly
 from satura.rewrite.extract.losers import contest
+from satura.rewrite.extract.settle import assembly
 from tests.command_line import Run, runs
 from tests.onnx_models import make_model, node
 from tests.random_programs import random_program

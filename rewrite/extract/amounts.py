@@ -10,6 +10,7 @@ from math import ceil, inf, log, log2, prod
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.features import Amount, rate
+from satura.rewrite.extract.shares import NOTHING, CutAmount
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.attention import CHEAP, REDUCED, exp_flops, scores_type
 from satura.rewrite.ops.cells import Cell
@@ -36,49 +37,6 @@ from satura.rewrite.types.attributes import (
 )  # fmt: skip
 from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.tensor_type import DType, TensorType
-
-NOTHING: Amount = ("cheap.f32", 0.0)
-
-
-class SlicedAmount(tuple[str, float]):
-    """What is done for some elements of a class alone, those in these slices of it."""
-
-    slices: frozenset[Attribute]
-
-    def __new__(cls, whole: Amount, scale: float, slices: frozenset[Attribute]) -> SlicedAmount:
-        """`scale` of what is done for the whole class."""
-        name, amount = whole
-        made = super().__new__(cls, (name, amount * scale))
-        made.slices = slices
-        return made
-
-
-class CutAmount(tuple[str, float]):
-    """The runs that a loop is cut into, as by a pad. Where they end within rows, all but plain
-    loops tell each of so many `elements` from its neighbours."""
-
-    elements: float
-
-    def __new__(cls, runs: float, elements: float) -> CutAmount:
-        made = super().__new__(cls, ("row", runs))
-        made.elements = elements
-        return made
-
-
-def times(amount: Amount, scale: float) -> Amount:
-    """What is done for so many times as many elements."""
-    name, number = amount
-    if isinstance(amount, CutAmount):
-        return CutAmount(number * scale, amount.elements * scale)
-    return name, number * scale
-
-
-def of_each(first: Amount, second: Amount) -> Amount:
-    """What is done for the elements of one class in two loops apart."""
-    name, number = first
-    if isinstance(first, CutAmount) and isinstance(second, CutAmount):
-        return CutAmount(number + second[1], first.elements + second.elements)
-    return name, number + second[1]
 
 
 def cut_work(classes: EClasses, node: ENode, cls: int) -> Amount:
@@ -118,17 +76,6 @@ def sliced_work(classes: EClasses, node: ENode, cls: int) -> Amount:
     moving = [axis for axis, size in enumerate(_shape(classes.sized[cls])) if size != 1]
     is_apart = bool(moving) and slices.steps[moving[-1]] != 1
     return ("picked", classes.elements[cls]) if is_apart else NOTHING
-
-
-def of_both(first: Amount, second: Amount) -> Amount:
-    """What is done for the elements of one class that two parts of a fragment see: the more, where
-    one may see what the other does, and the sum where they see other slices."""
-    larger, smaller = (first, second) if first[1] >= second[1] else (second, first)
-    if not (isinstance(larger, SlicedAmount) and isinstance(smaller, SlicedAmount)):
-        return larger
-    if not larger.slices.isdisjoint(smaller.slices):
-        return larger
-    return SlicedAmount((larger[0], larger[1] + smaller[1]), 1, larger.slices | smaller.slices)
 
 
 _DEAR = 4.0  # weights above are polynomials

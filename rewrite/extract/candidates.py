@@ -88,11 +88,11 @@ def enumerate_fragments(classes: EClasses, templates: Templates, width: int = 1)
             raise ProgramError(f"output '{name}' cannot be computed from any e-node of its class")
     made = _Made(enumeration)
     picks: dict[int, int] = {}
-    for dispatches in enumeration.dispatches:
-        for leaves, (cost, found) in sorted(dispatches.items(), key=_cost):
+    for cls in range(len(classes.nodes)):
+        for leaves, (cost, found) in sorted(enumeration.dispatchable(cls), key=_cost):
             candidate = made.add(leaves, cost, found)
-            if leaves == enumeration.best[found.cls]:
-                picks[found.cls] = candidate
+            if leaves == enumeration.best[cls]:
+                picks.setdefault(cls, candidate)
     graph = made.graph()
     start = improve(graph, chosen(graph, picks), picks, is_short=True)
     return Candidates(enumeration, graph, tuple(made.found), folding, start, picks)
@@ -174,10 +174,13 @@ class _Made:
         return shared
 
     def add(self, leaves: int, cost: float, found: Found) -> int:
-        """Add a candidate; its number, or that of one that costs no more and reads no others."""
+        """Add a candidate; its number, or that of one that costs no more and reads no others. This
+        may be a placement only of another one: what it copies is known when all is chosen."""
         costs, read, others = self.costs, self.leaves, ~leaves
+        is_placement = not isinstance(found, Instance)
         for other in self.of[found.cls]:
-            if costs[other] <= cost and not read[other] & others:
+            is_alike = is_placement or isinstance(self.found[other], Instance)
+            if costs[other] <= cost and not read[other] & others and is_alike:
                 return other
         self.append(leaves, cost, found)
         return len(self.found) - 1

@@ -8,9 +8,6 @@ from functools import partial
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.amounts import (
-    NOTHING,
-    CutAmount,
-    SlicedAmount,
     attention_work,
     contraction_work,
     crossed_work,
@@ -20,15 +17,12 @@ from satura.rewrite.extract.amounts import (
     gathered_work,
     lonely_work,
     octet_work,
-    of_both,
-    of_each,
     pair_work,
     planar_work,
     pool_work,
     reduction_work,
     row_work,
     sliced_work,
-    times,
     winograd_work,
 )  # fmt: skip
 from satura.rewrite.extract.cost import CostModel
@@ -38,6 +32,7 @@ from satura.rewrite.extract.fragments import Anchor, Fragment
 from satura.rewrite.extract.movements import arrival, is_turned, moved_work, runs_read
 from satura.rewrite.extract.octets import dequantises, packed_reads, sums_octets, sums_pairs
 from satura.rewrite.extract.readable import is_crossed, is_gathered, is_planar, is_readable
+from satura.rewrite.extract.shares import NOTHING, in_loops_apart, in_one_loop, sliced, times
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.types.attributes import Axes, Axis
 from satura.rewrite.types.dims import static
@@ -143,9 +138,9 @@ def _work(
             if held is None:
                 work[computed] = amount
             elif is_apart:
-                work[computed] = of_each(held, amount)
+                work[computed] = in_loops_apart(held, amount)
             elif held is not amount:
-                work[computed] = of_both(held, amount)
+                work[computed] = in_one_loop(held, amount)
     work[cls] = NOTHING
     return work
 
@@ -194,11 +189,8 @@ def _layout(classes: EClasses, base: Fragment, lanes: int) -> Fragment | None:
             return None
         work = base.work
         if base.node.op == "slice":
-            seen = frozenset(base.node.attributes)
-            work = {
-                cls: each if isinstance(each, CutAmount) else SlicedAmount(each, scale, seen)
-                for cls, each in work.items()
-            }
+            (slices,) = base.node.attributes
+            work = {cls: sliced(each, slices, scale) for cls, each in work.items()}
             work[base.cls] = sliced_work(classes, base.node, base.cls)
         elif scale != 1:
             work = {cls: times(each, scale) for cls, each in work.items()}

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from heapq import heappop, heappush
+from itertools import chain
 from itertools import product as cartesian
 from math import inf, prod
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.choice_graph import NOISE
@@ -25,6 +26,7 @@ from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.fragments import Fragment, placement
 from satura.rewrite.extract.greedy import members
 from satura.rewrite.extract.octets import widens
+from satura.rewrite.extract.order import by_depth, users_of
 from satura.rewrite.extract.templates import Instance, Instances, Templates
 from satura.rewrite.ops import REGISTRY, Kind
 
@@ -43,15 +45,18 @@ _MOVING = ("reshape", "transpose")
 
 Found: TypeAlias = Instance | Fragment
 
+_F = TypeVar("_F", Instance, Fragment)
+
 
 class Enumeration:
     """The fragments found, by class.
 
     `options[c]` are those that others grow from, with their prices; `dispatches[c]` those that can
     be dispatched: per set of classes that they read, inputs and constants apart, the cheapest and
-    its cost. `best[c]` is what the cheapest of these, with all below it, reads. All sets are bit
-    sets. `width` says how many options of one form, and anchor, a class keeps that read different
-    classes; of rows at least two.
+    its cost; and `placements[c]` the same of its concats as placements. `best[c]` is what the
+    cheapest of these, with all below it, reads. All sets are bit sets. `width` says how many
+    options of one form, and anchor, a class keeps that read different classes; of rows at least
+    two.
     """
 
     def __init__(
@@ -63,7 +68,8 @@ class Enumeration:
         self.width = width
         count = len(classes.nodes)
         self.options: list[dict[object, tuple[float, Instance]]] = [{} for _ in range(count)]
-        self.dispatches: list[dict[int, tuple[float, Found]]] = [{} for _ in range(count)]
+        self.dispatches: list[dict[int, tuple[float, Instance]]] = [{} for _ in range(count)]
+        self.placements: list[dict[int, tuple[float, Fragment]]] = [{} for _ in range(count)]
         self.best: list[int | None] = [None] * count
         self._copies: list[float | None] = [None] * count
         self._own = [inf] * count  # seconds of the cheapest dispatch of a class
@@ -72,7 +78,7 @@ class Enumeration:
         self._nearby: dict[int, tuple[float, int]] = {}  # of `_below`, during one visit
         self._members: dict[int, tuple[int, ...]] = {0: ()}
         self.instances = Instances(classes, templates, folding.given)
-        self._users = _users(classes)
+        self._users = users_of(classes)
         outputs = {cls for _, cls in classes.outputs}
         self._outputs = sum([1 << cls for cls in outputs])
         self._in_transit = [
@@ -84,6 +90,10 @@ class Enumeration:
     def fragment(self, found: Found) -> Fragment:
         """What was found as a fragment."""
         return self.instances.fragment(found) if isinstance(found, Instance) else found
+
+    def dispatchable(self, cls: int) -> Iterable[tuple[int, tuple[float, Found]]]:
+        """What could be dispatched for a class: what it reads, its cost, and what it is."""
+        return chain(self.dispatches[cls].items(), self.placements[cls].items())
 
     def is_computable(self, cls: int) -> bool:
         """Whether a class is given or can be dispatched."""
@@ -111,10 +121,10 @@ class Enumeration:
             return below
         if self._in_transit[cls] and self._passes_on(found):
             return below
-        dispatches = self.dispatches[cls]
-        held = dispatches.get(leaves)
-        if held is None or seconds < held[0]:
-            dispatches[leaves] = seconds, found
+        if isinstance(found, Instance):
+            _hold(self.dispatches[cls], leaves, seconds, found)
+        else:
+            _hold(self.placements[cls], leaves, seconds, found)
         # No cycle can close here: a class never costs less than what it reads, and costs only
         # fall, so reading what depends on this class cannot be cheaper than what it has.
         own = seconds - given
@@ -128,7 +138,7 @@ class Enumeration:
 
         The least deep comes first, so that a class waits for most of what it reads.
         """
-        order = _by_depth(self.classes)
+        order = by_depth(self.classes)
         depth = {cls: place for place, cls in enumerate(order)}
         dirty: dict[int, set[int]] = {}  # e-nodes that are to be tried, by class
         for cls in order:
@@ -309,7 +319,7 @@ class Enumeration:
         more = members(self._closure[cls] & absent)
         if work > limit + sum(map(self._own.__getitem__, more)):
             return True
-        for leaves, (own, _) in self.dispatches[cls].items():
+        for leaves, (own, _) in self.dispatchable(cls):
             if work > limit + own and not leaves & absent:
                 return True
         return False
@@ -376,36 +386,7 @@ def agree(parts: tuple[Instance | None, ...]) -> bool:
     )
 
 
-def _users(classes: EClasses) -> list[list[tuple[int, int]]]:
-    """The e-nodes that have each other class as an operand: their classes, and positions there."""
-    users: list[list[tuple[int, int]]] = [[] for _ in classes.nodes]
-    for cls, nodes in enumerate(classes.nodes):
-        for position, node in enumerate(nodes):
-            if cls not in node.operands:
-                for operand in dict.fromkeys(node.operands):
-                    users[operand].append((cls, position))
-    return users
-
-
-def _by_depth(classes: EClasses) -> list[int]:
-    """Classes so that each comes after the operands of its shallowest e-node."""
-    waiting: list[list[tuple[int, int]]] = [[] for _ in classes.nodes]
-    missing: dict[tuple[int, int], int] = {}
-    ready: list[int] = []
-    placed = [False] * len(classes.nodes)
-    for cls, nodes in enumerate(classes.nodes):
-        for position, node in enumerate(nodes):
-            operands = dict.fromkeys(node.operands)
-            missing[cls, position] = len(operands)
-            for operand in operands:
-                waiting[operand].append((cls, position))
-            if not operands and not placed[cls]:
-                placed[cls] = True
-                ready.append(cls)
-    for cls in ready:
-        for key in waiting[cls]:
-            missing[key] -= 1
-            if not missing[key] and not placed[key[0]]:
-                placed[key[0]] = True
-                ready.append(key[0])
-    return ready
+def _hold(held: dict[int, tuple[float, _F]], leaves: int, seconds: float, found: _F) -> None:
+    """Hold what was found, unless what reads the same costs no more."""
+    if leaves not in held or seconds < held[leaves][0]:
+        held[leaves] = seconds, found

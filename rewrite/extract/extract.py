@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from satura.rewrite.egraph.classes import EClasses, of_each
 from satura.rewrite.errors import CallError, ProgramError, brief
 from satura.rewrite.extract.asked import asked
-from satura.rewrite.extract.assemble import Assembly, assemble
 from satura.rewrite.extract.candidates import (
     MAX_ROUNDS,
     Candidates,
@@ -26,6 +26,7 @@ from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Refusals, Schedule
+from satura.rewrite.extract.settle import assembly, schedule, settle
 from satura.rewrite.extract.templates import Instance, Templates
 from satura.rewrite.system.garbage import without_collections
 
@@ -59,13 +60,16 @@ def extract(
     if isinstance(method, str) and extractor is None:
         raise CallError(f"there is no method {brief(method)}; choose from {list(EXTRACTORS)}")
     found = choices(classes, model)
-    graph = found.graph
     if extractor is None:
-        result = local_search(graph, found.start, found.picks)
-    else:
-        name = method if isinstance(method, str) else getattr(extractor, "__name__", extractor)
-        result = asked(f"the extractor {name!r}", extractor, graph)
-    return schedule(found, result)
+        return settle(found, searched).schedule
+    name = method if isinstance(method, str) else getattr(extractor, "__name__", extractor)
+    ask = partial(asked, f"the extractor {name!r}", extractor)
+    return settle(found, lambda each: ask(each.graph)).schedule
+
+
+def searched(found: Candidates) -> Result:
+    """What a local search chooses that also starts from where the candidates were made."""
+    return local_search(found.graph, found.start, found.picks)
 
 
 def appraiser(model: CostModel | None = None) -> Callable[[EClasses], Appraised]:
@@ -156,7 +160,7 @@ def extract_unrefused(
             )
         except ProgramError:
             break
-        result = local_search(found.graph, found.start, found.picks)
+        result = searched(found)
         parts = assembly(found, result)
         made = place(parts, templates.model)
         refused = refusals(made)
@@ -181,14 +185,3 @@ def _with_sizes(classes: EClasses, model: CostModel) -> EClasses:
     is_open = of_each(classes.types, lambda type_: bool(type_.symbols))
     known = tuple([a and not b for a, b in zip(classes.known, is_open, strict=True)])
     return replace(classes, known=known, sizes=model.sizes)
-
-
-def schedule(found: Candidates, result: Result) -> Schedule:
-    """The schedule that an extractor chose."""
-    return place(assembly(found, result), found.model)
-
-
-def assembly(found: Candidates, result: Result) -> Assembly:
-    """The program and the groups that an extractor chose."""
-    chosen = {cls: found.fragment(candidate) for cls, candidate in result.choice.items()}
-    return assemble(found.classes, chosen, found.folding, found.model)

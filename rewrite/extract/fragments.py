@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from satura.rewrite.egraph.classes import EClasses, ENode
-from satura.rewrite.extract.amounts import NOTHING, CutAmount
 from satura.rewrite.extract.cost import CostModel, asked_seconds, checked_seconds, copy_seconds
 from satura.rewrite.extract.features import NEAR_BYTES, UNIT_BYTES, Amount, Features
 from satura.rewrite.extract.forms import Fused
+from satura.rewrite.extract.shares import NOTHING, CutAmount
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.index_map import Index
 

@@ -9,8 +9,8 @@ from math import prod
 from typing import Protocol
 
 from satura.rewrite.egraph.classes import EClasses, ENode
-from satura.rewrite.extract.amounts import NOTHING
 from satura.rewrite.extract.features import Amount
+from satura.rewrite.extract.shares import NOTHING
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.dims import Dim, known_at_least, static, symbol, symbols_of
 from satura.rewrite.types.index_map import (

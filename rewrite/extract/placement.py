@@ -8,6 +8,9 @@ concat.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 from satura.rewrite.extract.assemble import Assembly
 from satura.rewrite.extract.cost import CostModel, copy_seconds
 from satura.rewrite.extract.even_steps import reshaped_tensors, steps_evenly
@@ -19,8 +22,45 @@ from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import bytes_of
 
 
+@dataclass(frozen=True)
+class Homes:
+    """The home of every tensor that is stored, and by the concat what has to be copied into it."""
+
+    of: Mapping[int, Home]
+    copies: Mapping[int, Sequence[Dispatch]]
+
+
 def place(assembly: Assembly, model: CostModel) -> Schedule:
     """The schedule of `assembly`: homes decided, copies inserted where a part cannot be placed."""
+    homes = find_homes(assembly, model)
+    dispatches: list[Dispatch] = []
+    for group in assembly.groups:
+        if group.form is None:
+            dispatches.extend(homes.copies.get(group.root, ()))
+        else:
+            described = (group.form, group.root, group.nodes, group.operands, group.anchor)
+            dispatches.append(
+                Dispatch(*described, homes.of[group.root], group.seconds, group.features)
+            )
+    ordered = {node: homes.of[node] for node in sorted(homes.of)}
+    seconds = sum(dispatch.seconds for dispatch in dispatches)
+    return Schedule(assembly.program, tuple(dispatches), assembly.constants, ordered, seconds)
+
+
+def uncharged_copies(assembly: Assembly, model: CostModel) -> dict[int, float]:
+    """Seconds of copies that no candidate was charged for, by the concat: a part that could have
+    been written in place is written elsewhere, as another choice demands."""
+    copies = find_homes(assembly, model).copies
+    found = {
+        group.root: sum(copy.seconds for copy in copies[group.root]) - group.seconds
+        for group in assembly.groups
+        if group.root in copies
+    }
+    return {root: seconds for root, seconds in found.items() if seconds > 0}
+
+
+def find_homes(assembly: Assembly, model: CostModel) -> Homes:
+    """Decide the home of every tensor of `assembly` that is stored."""
     program = assembly.program
     homes: dict[int, Home] = {}
     fixed = {*program.inputs, *program.output_nodes, *assembly.constants}
@@ -53,18 +93,7 @@ def place(assembly: Assembly, model: CostModel) -> Schedule:
                 homes.setdefault(operand, _own(program, operand))
             else:
                 homes[operand] = target
-    dispatches: list[Dispatch] = []
-    for group in assembly.groups:
-        if group.form is None:
-            dispatches.extend(copies.get(group.root, ()))
-        else:
-            described = (group.form, group.root, group.nodes, group.operands, group.anchor)
-            dispatches.append(
-                Dispatch(*described, homes[group.root], group.seconds, group.features)
-            )
-    ordered = {node: homes[node] for node in sorted(homes)}
-    seconds = sum(dispatch.seconds for dispatch in dispatches)
-    return Schedule(program, tuple(dispatches), assembly.constants, ordered, seconds)
+    return Homes(homes, copies)
 
 
 def _own(program: Program, node: int) -> Home:

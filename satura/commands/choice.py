@@ -13,9 +13,9 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.extract.assemble import Assembly
 from satura.rewrite.extract.candidates import Candidates
 from satura.rewrite.extract.choice_graph import Result
-from satura.rewrite.extract.extract import assembly
 from satura.rewrite.extract.fragments import Fragment
 from satura.rewrite.extract.losers import Contender, Contest, contest
+from satura.rewrite.extract.settle import assembly
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.records import check_node, node_record
 

@@ -32,8 +32,9 @@ from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError, ProgramError, brief
 from satura.rewrite.extract.choice_graph import NOISE, ChoiceGraph, Extractor, gap
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
+from satura.rewrite.extract.extract import EXTRACTORS, choices
 from satura.rewrite.extract.greedy import tree_greedy
+from satura.rewrite.extract.settle import schedule
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import check_named
 from satura.rewrite.system.stopped import Stopped

@@ -21,10 +21,10 @@ from satura.rewrite.extract.extract import (
     appraiser,
     choices,
     extract_unrefused,
-    schedule,
+    searched,
 )
-from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.schedule import Refusals, Schedule
+from satura.rewrite.extract.settle import Settled, settle
 from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
@@ -92,16 +92,7 @@ def best_choice(saturation: Saturation, cost: CostModel | None = None) -> tuple[
     return short, short.start
 
 
-@dataclass(frozen=True)
-class _Search:
-    """What a search chose among some candidates, and the schedule that is made from it."""
-
-    schedule: Schedule
-    candidates: Candidates
-    result: Result
-
-
-def _cheapest(saturation: Saturation, met: Appraised, cost: CostModel | None) -> _Search | None:
+def _cheapest(saturation: Saturation, met: Appraised, cost: CostModel | None) -> Settled | None:
     """The cheapest search; None where what was met is cheaper."""
     best = min(_searches(saturation, met, cost), key=lambda each: each.schedule.seconds)
     return None if met.seconds < best.schedule.seconds * (1 - _ROUNDING) else best
@@ -127,7 +118,7 @@ def _unrefused(
     return made
 
 
-def _searches(saturation: Saturation, met: Appraised, cost: CostModel | None) -> list[_Search]:
+def _searches(saturation: Saturation, met: Appraised, cost: CostModel | None) -> list[Settled]:
     """A search in the e-graph with the cheapest program that was met: a wide one where fusion
     decides what that costs. In a small e-graph as it was at the end, too: a short search may not
     have seen what it gained. And in that of the program as it was, unless what is computed there in
@@ -140,20 +131,15 @@ def _searches(saturation: Saturation, met: Appraised, cost: CostModel | None) ->
     is_fused = met.work < (1 - _FUSED) * met.seconds
     is_wide = is_fused and not is_small(classes) and classes.node_count <= _LARGE
     made = choices(classes, cost, is_wide=True) if is_wide else met.candidates(classes, cost)
-    found = [_searched(made)]
+    found = [settle(made, searched)]
     if last.node_count <= _SMALL and last != classes:
-        found.append(_searched(choices(last, cost)))
+        found.append(settle(choices(last, cost), searched))
     if first not in (classes, last):
         best = min(met.seconds, *[each.schedule.seconds for each in found])
         close = inf if is_small(first) else _VERY_CLOSE
         if start.work < best and start.seconds <= close * met.seconds:
-            found.append(_searched(start.candidates(first, cost)))
+            found.append(settle(start.candidates(first, cost), searched))
     return found
-
-
-def _searched(found: Candidates) -> _Search:
-    result = local_search(found.graph, found.start, found.picks)
-    return _Search(schedule(found, result), found, result)
 
 
 def saturate_beside(
