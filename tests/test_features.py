@@ -211,6 +211,19 @@ def test_bytes_are_those_read_and_stored() -> None:
     assert (features.near, features.far, features.constants) == (800, 0, 400)
 
 
+@pytest.mark.parametrize(("kind", "rows", "seen"), [("broadcast", 200, 100), ("slice", 50, 50)])
+def test_what_is_narrowed_is_read_as_wide_as_it_lies(kind: str, rows: int, seen: int) -> None:
+    build = Builder()
+    x = build.unary("isnan", build.input("x", DType.F32, (1, 100, 60)))
+    if kind == "broadcast":
+        x = build.broadcast(x, (2, 100, 60))
+    else:
+        x = build.slice(x, (0, 10, 0), (1, rows, 60))
+    features = only(build, x).features
+    assert features is not None
+    assert features.near == 4 * 60 * seen + 60 * rows
+
+
 def test_what_caches_cannot_hold_is_far() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (1 << 20,))

@@ -4,6 +4,7 @@ fuses; `forms.py` lists them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from satura.rewrite.egraph.classes import EClasses, ENode
@@ -86,12 +87,14 @@ def combine(
     if kind is Kind.INDEXING:
         if not is_gathered(classes, node.operands[0], parts[0]):
             return None
-        touched, table = classes.bytes[cls], parts[0]
+        table = parts[0]
         if table is not None and table.node.op == "iota":
             return base  # nothing is read: an index is only checked
-        reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
+        reads = _seen_through(classes, cls, reads)
         is_apart = table is not None and is_turned(table.work.values())
-        gathered = ("scattered", touched) if is_apart else gathered_work(classes, node, cls)
+        gathered = (
+            ("scattered", classes.bytes[cls]) if is_apart else gathered_work(classes, node, cls)
+        )
         if parts[1] is not None and gathered_run(classes, node) > 1:  # computed one by one
             for each, amount in parts[1].work.items():
                 work[each] = times(amount, model.lanes)
@@ -172,6 +175,14 @@ def _reads(classes: EClasses, node: ENode, parts: tuple[Fragment | None, ...]) -
     return reads
 
 
+def _seen_through(classes: EClasses, cls: int, reads: Mapping[int, float]) -> dict[int, float]:
+    """Bytes read per leaf where each element of a class sees one of the leaf at most."""
+    elements, types = classes.elements[cls], classes.types
+    return {
+        leaf: min(amount, elements * types[leaf].dtype.itemsize) for leaf, amount in reads.items()
+    }
+
+
 def _layout(classes: EClasses, base: Fragment, lanes: int) -> Fragment | None:
     part = base.parts[0]
     stored = classes.bytes[base.cls]
@@ -183,7 +194,7 @@ def _layout(classes: EClasses, base: Fragment, lanes: int) -> Fragment | None:
         if base.node.op in ("broadcast", "slice"):
             scale = stored / max(1.0, classes.bytes[base.node.operands[0]])
             scale *= _of_short_rows(classes, base, lanes)
-            reads = {leaf: min(amount, stored) for leaf, amount in reads.items()}
+            reads = _seen_through(classes, base.cls, reads)
         form = Fused.VIEW if part is None or part.form is _VIEW else Fused.LOOP
         if form is _VIEW and len(base.work) > MAX_MOVES:
             return None

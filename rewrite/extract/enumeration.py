@@ -26,6 +26,7 @@ from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.fragments import Fragment, placement
 from satura.rewrite.extract.greedy import members
 from satura.rewrite.extract.octets import widens
+from satura.rewrite.extract.options import Options
 from satura.rewrite.extract.order import by_depth, users_of
 from satura.rewrite.extract.templates import Instance, Instances, Templates
 from satura.rewrite.ops import REGISTRY, Kind
@@ -33,9 +34,6 @@ from satura.rewrite.ops import REGISTRY, Kind
 _MAX_VISITS = 12  # of one class, should prices in circles of classes fall for long
 _WIDTH_OF_ROWS = 2  # what is cheapest alone may not be so beside what the row reads once more
 _MOST_WAYS = 128  # to read the operands of an e-node, in a wide search
-_SMALL = 12  # nodes: of smaller fragments several fit in one
-_ROOMY = "leaves room"  # marks an option beside a cheaper one
-_EQUAL = 1 + 1e-4  # times as long: two ways to read the same
 # Members of enums by names of their own: to read one takes Python 3.11 a call.
 _SOURCE, _ELEMENTWISE, _LAYOUT, _ROW = Kind.SOURCE, Kind.ELEMENTWISE, Kind.LAYOUT, Fused.ROW
 _VIEW = Fused.VIEW.value
@@ -67,7 +65,7 @@ class Enumeration:
         self.given = folding.given
         self.width = width
         count = len(classes.nodes)
-        self.options: list[dict[object, tuple[float, Instance]]] = [{} for _ in range(count)]
+        self.options = [Options() for _ in range(count)]
         self.dispatches: list[dict[int, tuple[float, Instance]]] = [{} for _ in range(count)]
         self.placements: list[dict[int, tuple[float, Fragment]]] = [{} for _ in range(count)]
         self.best: list[int | None] = [None] * count
@@ -258,55 +256,9 @@ class Enumeration:
         width = self.width
         if template.form is _ROW and width < _WIDTH_OF_ROWS:
             width = _WIDTH_OF_ROWS
-        if width > 1:
-            if found.leaves & self._outputs:  # they are stored in any case
-                price = self._below(found.leaves & ~self._outputs)[0] + given + inlined
-            return self._keep_wide(kept, found, price, width)
-        options = self.options[cls]
-        held = options.get(kept)
-        if held is not None and price >= held[0] * (1 - NOISE):
-            return self._keep_small(kept, found, price)
-        is_rival = template.inner is not None and kind is None
-        if is_rival and self._is_outdone(found, price):
-            return False
-        options[kept] = (price, found)
-        small = options.pop((kept, _ROOMY), None)
-        for other in (small, held):
-            if other is not None and other[1] is not found:
-                self._keep_small(kept, other[1], other[0])
-        return held is None or held[1] is not found
-
-    def _keep_small(self, kept: object, found: Instance, price: float) -> bool:
-        """Keep a fragment beside a cheaper one that leaves far less room to grow; whether that is a
-        change."""
-        options = self.options[found.cls]
-        size = len(options[kept][1].template.computed)
-        if size <= _SMALL or len(found.template.computed) > size // 2:
-            return False
-        key = kept, _ROOMY
-        held = options.get(key)
-        if held is not None and price >= held[0] * (1 - NOISE):
-            return False
-        options[key] = (price, found)
-        return held is None or held[1] is not found
-
-    def _is_outdone(self, found: Instance, price: float) -> bool:
-        """Whether another contraction or window of a class costs no more, alone and with all below
-        it; those that this one outdoes so are dropped. Of equal ones the one that sees more stays.
-        """
-        options, template = self.options[found.cls], found.template
-        for key, (other, rival) in list(options.items()):
-            if rival.template.inner != template.inner or key is not rival.anchor:
-                continue
-            outdoes = price <= other * _EQUAL and found.seconds <= rival.seconds * _EQUAL
-            outdone = other <= price * _EQUAL and rival.seconds <= found.seconds * _EQUAL
-            if outdoes and outdone:
-                outdone = len(template.computed) <= len(rival.template.computed)
-            if outdone and rival is not found:
-                return True
-            if outdoes:
-                del options[key]
-        return False
+        if width > 1 and found.leaves & self._outputs:  # they are stored in any case
+            price = self._below(found.leaves & ~self._outputs)[0] + given + inlined
+        return self.options[cls].keep(kept, found, price, width)
 
     def _is_hopeless(self, found: Instance, below: float) -> bool:
         """Whether a fragment takes longer in a larger one than its class takes to be computed,
@@ -331,24 +283,6 @@ class Enumeration:
             dtype, size = self.classes.types[cls].dtype.value, self.classes.bytes[cls]
             saved = self._copies[cls] = copy_seconds(self.model, dtype, size)
         return saved
-
-    def _keep_wide(self, kept: object, found: Instance, price: float, width: int) -> bool:
-        """Keep a fragment among the `width` best of its kind that read different classes; whether
-        that is a change."""
-        options = self.options[found.cls]
-        key = kept, found.leaves
-        held = options.get(key)
-        if held is None:
-            rivals = [each for each in options if isinstance(each, tuple) and each[0] == kept]
-            if len(rivals) >= width:
-                dearest = max(rivals, key=lambda each: options[each][0])
-                if price >= options[dearest][0] * (1 - NOISE):
-                    return False
-                del options[dearest]
-        elif price >= held[0] * (1 - NOISE):
-            return False
-        options[key] = (price, found)
-        return held is None or held[1] is not found
 
     def _below(self, leaves: int) -> tuple[float, int]:
         """Seconds of everything below `leaves`, and the classes dispatched there; found out once

@@ -96,6 +96,16 @@ class Fragment:
         inlined = read + work + len(self.work) * model.constant
         return self._settled(seconds, model), inlined, work
 
+    def longer_in_rows(self, model: CostModel) -> float:
+        """Seconds that a loop takes longer inside a row, or beside an anchor, than on its own."""
+        if self.anchor is not None:
+            return 0.0
+        work = self.work.values()
+        if not any(_one_by_one(amount) is not amount for amount in work):
+            return 0.0
+        ask = partial(asked_seconds, model, model.working, what=self._described)
+        return max(0.0, ask([_one_by_one(amount) for amount in work]) - ask(list(work)))
+
     def features(self, classes: EClasses) -> Features:
         """What this fragment does as a dispatch, which stores its class."""
         work, near, far, constants, units = self._inside(classes)

@@ -80,6 +80,11 @@ class Template:
             inf if self.is_struck else seconds, inlined if self.grows else inf, work, self._kind
         )
 
+    @cached_property
+    def longer_in_rows(self) -> float:
+        """Seconds that a loop takes longer inside a row, or beside an anchor, than on its own."""
+        return self.first.longer_in_rows(self.model) / self.model.threads if self.grows else 0.0
+
     @property
     def _kind(self) -> str | None:
         """What a fragment competes with others in: rows fuse only with those of the same elements,
