@@ -229,3 +229,17 @@ def concat_into_broadcast(x: Tensor, s: Shape, t: Shape, axis: Axis) -> Law:
         broadcast(x, Shape(concat(broadcast(x, s), broadcast(x, t), axis).type.shape)),
         x.type.shape[axis.index] == 1,
     )
+
+
+@rule
+def concat_of_units(x: Tensor, axis: Axis) -> Law:
+    """concat(x, x, axis) = broadcast(x, twice as long), when x has extent 1 along the axis"""
+    both = concat(x, x, axis)
+    return rewrites(both, broadcast(x, Shape(both.type.shape)), x.type.shape[axis.index] == 1)
+
+
+@rule
+def concat_of_more_units(x: Tensor, s: Shape, axis: Axis) -> Law:
+    """concat(broadcast(x, s), x, axis) = broadcast(x, s and one more), when x has extent 1 there"""
+    more = concat(broadcast(x, s), x, axis)
+    return rewrites(more, broadcast(x, Shape(more.type.shape)), x.type.shape[axis.index] == 1)

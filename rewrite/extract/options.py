@@ -99,18 +99,34 @@ class Options(dict[object, tuple[float, Instance]]):
         return False
 
     def _keep_wide(self, kind: object, found: Instance, price: float, width: int) -> bool:
-        """Keep a fragment among the `width` best of its kind that read different classes; whether
-        that is a change."""
+        """Keep a fragment among the `width` best of its kind that read different classes, unless
+        one does as well with fewer; whether that is a change."""
         key = kind, found.leaves
         held = self.get(key)
-        if held is None:
-            rivals = [each for each in self if isinstance(each, tuple) and each[0] == kind]
-            if len(rivals) >= width:
-                dearest = max(rivals, key=lambda each: self[each][0])
-                if price >= self[dearest][0] * (1 - NOISE):
-                    return False
-                del self[dearest]
-        elif price >= held[0] * (1 - NOISE):
+        if held is not None and price >= held[0] * (1 - NOISE):
             return False
+        rivals = [each for each in self if isinstance(each, tuple) and each[0] == kind]
+        others = [each for each in rivals if each != key]
+        if any(_does_as_well(self[each][1], found) for each in others):
+            return False
+        for each in others:
+            if _does_as_well(found, self[each][1]):
+                del self[each]
+                rivals.remove(each)
+        if held is None and len(rivals) >= width:
+            dearest = max(rivals, key=lambda each: self[each][0])
+            if price >= self[dearest][0] * (1 - NOISE):
+                return False
+            del self[dearest]
         self[key] = (price, found)
         return held is None or held[1] is not found
+
+
+def _does_as_well(first: Instance, second: Instance) -> bool:
+    """Whether one fragment reads no class that another one does not, and takes no longer, in a loop
+    or inside rows."""
+    if first.leaves & ~second.leaves:
+        return False
+    alone, other = (each.template.prices.inlined + each.given for each in (first, second))
+    longer = first.template.longer_in_rows - second.template.longer_in_rows
+    return alone <= other and alone + longer <= other

@@ -11,7 +11,8 @@ from satura.rewrite.extract.forms import Fused
 from satura.rewrite.extract.templates import Instance
 
 Change: TypeAlias = tuple[int, int]
-"""The place of a class in a fragment, and which of its options computes it, -1 where it is read."""
+"""The place of a class in a fragment, and which of its options computes it: -1 where it is read,
+and less where it is one of its e-nodes over what is computed there already."""
 
 
 def variants(
@@ -23,7 +24,7 @@ def variants(
 ) -> Iterator[tuple[Change, Instance]]:
     """The fragments that differ from `fragment` in one class: they compute what it reads, or read
     what it computes where that is `shared`, since else nobody but it gains from a store; or that
-    compute it otherwise from what is `stored`.
+    compute it otherwise, from what is `stored` or from what is computed beside it.
 
     Where changes are given, no others are made.
     """
@@ -37,12 +38,40 @@ def variants(
     for place in filter(None, fragment.template.computed):
         others = enumerate(_options(found, fragment, place))
         changes += [((place, k), each) for k, each in others if _reads_only(each, stored)]
+    changes += _otherwise(found, fragment)
     for change, part in changes:
         cls = fragment.classes[change[0]]
         if (among is None or change in among) and (part or found.is_computable(cls)):
             changed = found.instances.with_part(fragment, cls, part)
             if changed is not None and changed.seconds < inf:
                 yield change, changed
+
+
+def _otherwise(found: Enumeration, fragment: Instance) -> Iterator[tuple[Change, Instance]]:
+    """Other e-nodes of what is computed in a fragment, over what it reads or computes already."""
+    seen = fragment.inner | fragment.outer
+    inside = {part.cls: part for part in _parts(fragment)}
+    for place in filter(None, fragment.template.computed):
+        cls = fragment.classes[place]
+        for position, node in enumerate(found.classes.nodes[cls]):
+            is_other = cls in inside and position != inside[cls].position
+            if is_other and all(seen >> each & 1 for each in node.operands):
+                over = tuple(map(inside.get, node.operands))
+                other = found.instances.combined(cls, position, over)
+                if other is not None:
+                    yield (place, -2 - position), other
+
+
+def _parts(fragment: Instance) -> Iterator[Instance]:
+    """A fragment and its parts, one of each class."""
+    stack, found = [fragment], {fragment.cls}
+    while stack:
+        part = stack.pop()
+        yield part
+        for each in part.parts:
+            if each is not None and each.cls not in found:
+                found.add(each.cls)
+                stack.append(each)
 
 
 def look(found: Enumeration, fragment: Instance, shared: int) -> tuple[object, ...]:

@@ -289,6 +289,7 @@ class _Import:
     def _at_some_sizes(self, apart: ModelApart) -> tuple[Program, Importer]:
         """The program, at other sizes where the usual ones decide what a number is, and fail."""
         refused: ModelError | UnsupportedError | None = None
+        reasons: set[str] = set()
         for usual in dict.fromkeys(
             (_USUAL_SIZE, *_OTHER_SIZES, *stated_extents(apart.proto.graph))
         ):
@@ -298,6 +299,7 @@ class _Import:
                 raise
             except _ChosenSizes as chosen:
                 refused = refused or chosen.refused
+                reasons.add(str(chosen))
             except (ModelError, UnsupportedError):
                 if refused is None:
                     raise
@@ -309,6 +311,8 @@ class _Import:
                 raise
             except (ModelError, UnsupportedError):
                 pass
+        if len(reasons) == 1:  # sizes do not matter
+            raise refused from None
         name = min(open_sizes(declared_inputs(apart.proto.graph).values()), default="n")
         given = quote(f"{name}=6"), f"satura.compile(model, dims={{{name!r}: 6}})"
         refused.args = (f"{refused}; {_HOW_CHOSEN} {advice(given[1], f'--dim {given[0]}')}",)

@@ -98,11 +98,11 @@ def _position(x: Value, plan: AxisPlan, mode: str) -> Value:
     if mode == "align_corners":
         width = factor * extent
         return x.like(0).where(_is(width, 1), x * (extent - 1) / (width - 1))
+    if mode == "half_pixel_symmetric":  # about the middles, so that these stay exact
+        return (x - (outer - 1) / 2) / factor + (extent - 1) / 2
     place = (x + 0.5) / factor
     if mode == "tf_half_pixel_for_nn":
         return place
-    if mode == "half_pixel_symmetric":
-        place = extent / 2 * (1 - outer / (factor * extent)) + place
     half = place - 0.5
     return x.like(0).where(_is(outer, 1), half) if mode == "pytorch_half_pixel" else half
 
