@@ -5,12 +5,18 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator
 from dataclasses import fields
+from types import NoneType
 from typing import get_args
 
 import numpy as np
 
 from satura.rewrite.errors import brief
-from satura.rewrite.language.annotations import METHOD, has_members_of_its_own, returned_class
+from satura.rewrite.language.annotations import (
+    METHOD,
+    can_be,
+    has_members_of_its_own,
+    returned_class,
+)
 from satura.rewrite.language.expressions import Apply, AttributeVariable, Expression, Literal
 from satura.rewrite.language.mistakes import MistakeError, with_article
 from satura.rewrite.types.attributes import Attribute, UserAttribute
@@ -23,7 +29,7 @@ _ATTRIBUTES = frozenset(get_args(Attribute)) - {UserAttribute}
 def check_answer(expression: Expression, sort: type, taker: str) -> None:
     """Raise MistakeError where `taker` takes a `sort` and the expression is of another class."""
     found = expression.answers
-    if found is None or issubclass(found, sort) or issubclass(sort, found):
+    if found is None or can_be(found, sort):
         return
     raise MistakeError(f"{taker} takes {with_article(sort)}, not {told(expression)}")
 
@@ -31,7 +37,7 @@ def check_answer(expression: Expression, sort: type, taker: str) -> None:
 def check_condition(expression: Expression) -> None:
     """Raise MistakeError where a condition is of another class than bool."""
     found = expression.answers
-    if found is not None and not issubclass(found, _BOOLS):
+    if found is not None and (found is int or not any(can_be(found, each) for each in _BOOLS)):
         raise MistakeError(f"a condition is a bool, not {told(expression)}")
 
 
@@ -47,7 +53,7 @@ def check_comparisons(expression: Expression) -> None:
         sort, found = attribute.answers, other.answers
         if sort is None or found is None or has_members_of_its_own(found):
             continue
-        if sort in _ATTRIBUTES and not issubclass(found, sort):
+        if sort in _ATTRIBUTES and not can_be(found, sort):
             raise MistakeError(
                 f"{_shown(attribute)} is {with_article(sort)}, and {_shown(other)}"
                 f" {with_article(found)}: they are never equal; {_comparable(attribute, other)}"
@@ -88,6 +94,10 @@ def undeclared(expression: Expression, answer: object) -> str:
     return f"{name} is declared to return {declared.__name__}, and returned {brief(answer)}"
 
 
+def _name(found: type) -> str:
+    return "None" if found is NoneType else found.__name__
+
+
 def told(expression: Expression) -> str:
     """An expression that is wrong where it stands, its class, and what may be meant."""
     found = expression.answers
@@ -99,5 +109,5 @@ def told(expression: Expression) -> str:
         return f"the method {expression} (call it: {expression}(…))"
     if isinstance(expression, Apply) and expression.is_of_author:
         name = getattr(expression.function, "__name__", str(expression.function))
-        return f"{expression} ({name} is declared to return {found.__name__})"
+        return f"{expression} ({name} is declared to return {_name(found)})"
     return f"{expression} ({with_article(found)})"

@@ -23,6 +23,7 @@ from satura.rewrite.language.annotations import (
     has_members_of_its_own,
     method_of,
     returned_class,
+    shows_its_members,
 )
 from satura.rewrite.language.mistakes import MistakeError, suggestion
 
@@ -242,7 +243,7 @@ class Recorder(Placeholder):
         if name.startswith("__"):
             raise AttributeError(name)
         owner = self._satura_expression.answers
-        if owner is not None and not has_members_of_its_own(owner):
+        if owner is not None and shows_its_members(owner):
             _check_attribute(owner, name)
         return _record(getattr, self, name)
 
@@ -383,7 +384,7 @@ def _check_arity(
 ) -> None:
     """Raise MistakeError where `function` does not take so many arguments."""
     with suppress(ValueError):  # some functions that are written in C have no signature
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, follow_wrapped=False)
         try:
             signature.bind(*arguments, **keywords)
         except TypeError as error:
