@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from satura.rewrite.errors import RuleError
+from satura.rewrite.language import expressions
+from satura.rewrite.language.annotations import method_of
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import transpose
 from satura.rewrite.types.attributes import Perm, Shape
@@ -108,3 +110,15 @@ def test_what_wraps_a_function_may_answer_anything_else() -> None:
     told.__annotations__ = {"p": Perm, "return": Shape}
     with pytest.raises(RuleError, match="wrapped is declared to return Shape"):
         law_of(lambda p: p, attribute_function(told))
+
+
+def test_the_classes_of_a_chain_are_found_out_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def counted(owner: type | None, name: str) -> object:
+        asked.append(name)
+        return method_of(owner, name)
+
+    monkeypatch.setattr(expressions, "method_of", counted)
+    law_of(lambda p: functools.reduce(lambda chain, _: chain[p], range(12), p))
+    assert len(asked) == 12

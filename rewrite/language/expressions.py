@@ -145,7 +145,7 @@ class Apply(Expression):
         """Whether it calls a function by its name, and no operator, method or class."""
         return isinstance(self.function, FunctionType) and self.function is not _tuple
 
-    @property
+    @functools.cached_property
     def called(self) -> Callable[..., object] | None:
         """The function that it calls, which may be a method; None for operators and fields."""
         first = self.arguments[0] if self.arguments else None
@@ -158,7 +158,7 @@ class Apply(Expression):
         is_class = isinstance(self.function, type)
         return self.function if is_class or self.is_of_author else None
 
-    @property
+    @functools.cached_property
     def answers(self) -> Class:
         if self.function is getattr:
             return class_of_field(*self._owner_and_name)
