@@ -87,7 +87,7 @@ def resolved(annotation: object, scope: Mapping[str, object]) -> object:
     if isinstance(annotation, typing.ForwardRef):
         return resolved(annotation.__forward_arg__, scope)
     if isinstance(annotation, str):
-        return resolved(eval(annotation, dict(scope)), scope)
+        return resolved(eval(annotation, {}, scope), scope)
     if typing.get_origin(annotation) is typing.Annotated:
         return resolved(typing.get_args(annotation)[0], scope)
     return annotation

@@ -11,13 +11,14 @@ import re
 import sys
 import traceback
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from types import CodeType, FunctionType
 
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language import terms
+from satura.rewrite.language.annotations import resolved
 from satura.rewrite.language.called import file_of
 from satura.rewrite.language.families import FAMILY_SORTS, Operands, Others, Some
 from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
@@ -84,6 +85,14 @@ def sorts_of(function: Callable[..., object]) -> dict[str, Sort]:
     return sorts
 
 
+def called_by_name(function: Callable[..., object], arguments: Mapping[str, object]) -> object:
+    """What `function` returns for arguments by name, also where it takes them by position alone."""
+    code = inner_function(function).__code__
+    first = code.co_varnames[: code.co_posonlyargcount]
+    others = {name: value for name, value in arguments.items() if name not in first}
+    return function(*(arguments[name] for name in first), **others)
+
+
 def sorts_of_rule(function: Callable[..., object]) -> dict[str, Sort]:
     """The sorts of the parameters of a law about one op. Raises MistakeError for those of laws
     about many ops, too."""
@@ -98,11 +107,15 @@ def sorts_of_rule(function: Callable[..., object]) -> dict[str, Sort]:
 
 
 def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sort:
-    sort = _annotation_value(annotation, function) if isinstance(annotation, str) else annotation
+    sort = _annotation_value(annotation, function)
     if sort in (Operands, Some, Others):
         kind = typing.cast(type, sort).__name__
         raise MistakeError(f"'{name}: {kind}' has to say of what sort: write {kind}[Tensor]")
-    if (typing.get_origin(sort) or sort) in FAMILY_SORTS:
+    of_many: typing.Any = typing.get_origin(sort)
+    if of_many in (Operands, Some, Others):
+        (given,) = typing.get_args(sort)
+        return typing.cast(Sort, of_many[_sort(name, given, function)])
+    if (of_many or sort) in FAMILY_SORTS:
         return typing.cast(Sort, sort)
     if isinstance(sort, type) and issubclass(sort, SORTS):
         return sort
@@ -114,15 +127,15 @@ def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sor
 _ALL = f"sorts are {', '.join(_SORT_NAMES)}"
 
 
-def _annotation_value(annotation: str, function: Callable[..., object]) -> object:
-    """The value of an annotation's text; the text itself where its names are unknown."""
+def _annotation_value(annotation: object, function: Callable[..., object]) -> object:
+    """What an annotation says; its text where names in that are unknown."""
     outer = inspect.getclosurevars(function).nonlocals
     try:
-        found: object = eval(annotation, {**_globals(function), **outer})
+        return resolved(annotation, {**_globals(function), **outer})
     except (NameError, AttributeError, SyntaxError, TypeError):
         # A sort that is imported inside of an enclosing function cannot be seen from here.
-        return _SORT_NAMES.get(annotation.rpartition(".")[2], annotation)
-    return found
+        text = str(annotation).strip("'\"")
+        return _SORT_NAMES.get(text.rpartition(".")[2], text)
 
 
 def _globals(function: Callable[..., object]) -> dict[str, object]:

@@ -108,6 +108,7 @@ from satura.rewrite.language.answers import check_comparisons, check_condition
 from satura.rewrite.language.called import file_of
 from satura.rewrite.language.definition import (
     SORTS,
+    called_by_name,
     check_kind,
     check_name,
     check_options,
@@ -284,7 +285,7 @@ def _rule(function: Callable[..., Law], exact: bool, reading: Reading | None = N
             )
         variables = reading.variables if reading else sorts_of_rule(function)
         values = {key: _variable(key, sort) for key, sort in variables.items()}
-        result = function(**(reading.arguments(values) if reading else values))
+        result = called_by_name(function, reading.arguments(values) if reading else values)
         if not isinstance(result, Law):
             raise MistakeError(f"it must return rewrites(…) or equates(…), not {brief(result)}")
         directions = []
