@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast as assume
 
+import numpy as np
+
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.language.answers import check_answer, told
 from satura.rewrite.language.expressions import (
@@ -24,7 +26,7 @@ from satura.rewrite.language.expressions import (
 )  # fmt: skip
 from satura.rewrite.language.literals import FUNCTIONS, check_literal
 from satura.rewrite.language.mistakes import MistakeError, with_article
-from satura.rewrite.language.numbers import Number, scalar_like, shape_like, unit_like
+from satura.rewrite.language.numbers import Number, as_number, scalar_like, shape_like, unit_like
 from satura.rewrite.ops import REGISTRY, Op
 from satura.rewrite.program.program import ProgramBuilder
 from satura.rewrite.types.attributes import (
@@ -208,7 +210,7 @@ def _attribute_value(expression: Expression, values: Values) -> Attribute:
 
 
 Operand = Term | Scalar
-OperandOrNumber = Operand | Number
+OperandOrNumber = Operand | Number | np.generic
 
 
 def operand_of(value: object, taker: str) -> Term:
@@ -219,7 +221,7 @@ def operand_of(value: object, taker: str) -> Term:
     if isinstance(value, Recorder | Scalar) and expression.answers in (Scalar, None):
         return ScalarTerm(expression)
     advice = "tensors come first, then attributes (functions before both)"
-    if isinstance(value, Number):
+    if isinstance(as_number(value), Number):
         advice = (
             "a number may stand beside a tensor, in binary, select and pad; alone, write"
             " broadcast(reshape(scalar(c), ones), shape), where attribute functions of a type"
@@ -240,7 +242,7 @@ def _attribute(value: object, sort: type, op: str) -> Expression:
     return expression
 
 
-def _apply(name: str, operands: tuple[Operand, ...], *attributes: object) -> Term:
+def _apply(name: str, operands: tuple[OperandOrNumber, ...], *attributes: object) -> Term:
     op = REGISTRY[name]
     return Application(
         op,
@@ -254,6 +256,7 @@ def _apply(name: str, operands: tuple[Operand, ...], *attributes: object) -> Ter
 
 def _of_one_type(taker: str, x: OperandOrNumber, y: OperandOrNumber) -> tuple[Term, Term]:
     """`x` and `y`, where a number has become a constant of the other's type."""
+    x, y = as_number(x), as_number(y)
     if isinstance(x, Number) and isinstance(y, Number):
         raise MistakeError(f"{taker} takes a tensor beside a number, not {x} and {y}")
     if isinstance(x, Number):
@@ -320,6 +323,7 @@ def slice_(x: Operand, slices: Slices) -> Term:
 
 def pad(x: Operand, value: OperandOrNumber, padding: Padding) -> Term:
     """A number as `value` is an element of x's type."""
+    value = as_number(value)
     if isinstance(value, Number):
         value = ScalarTerm(expression_of(scalar_like(value, operand_of(x, "pad").type)))
     return _apply("pad", (x, value), padding)
