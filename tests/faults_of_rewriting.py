@@ -293,6 +293,12 @@ REWRITING_FAULTS = (
     ),
     # rewrite/check
     Fault(
+        "rewrite/check/read_values.py",
+        "{**function.__globals__, **outer}",
+        "outer",
+        "tests/test_check_read_values.py",
+    ),
+    Fault(
         "rewrite/check/shrink.py",
         "fails = bool(disagreement(",
         "fails = not bool(disagreement(",
