@@ -293,6 +293,12 @@ REWRITING_FAULTS = (
     ),
     # rewrite/check
     Fault(
+        "rewrite/check/named_values.py",
+        "if rank in beside",
+        "if rank < 0",
+        "tests/test_check_high_ranks.py",
+    ),
+    Fault(
         "rewrite/check/read_values.py",
         "{**function.__globals__, **outer}",
         "outer",

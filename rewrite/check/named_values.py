@@ -21,6 +21,8 @@ from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 
 Number = int | float
+HIGH_RANKS = (5, 6)  # which most draws leave out; the highest that any type has are
+HIGHEST_RANKS = (7, 8)  # drawn where a rule names them
 MOST_NAMED = 130  # an extent that is drawn because the rule names it, or one near it
 MOST_LARGE = 2100  # one that is drawn seldom, because the rule names it
 EXTENT_LIKE = (Count, Groups, Padding, Shape, Slices, Window)  # attributes made of numbers as large
@@ -56,6 +58,12 @@ def near_extents(named: Iterable[Number]) -> tuple[int, ...]:
     whole = [n for n in _whole(named) if 4 < n < MOST_NAMED]
     near = dict.fromkeys(each for n in whole for each in (n, n - 1, n + 1, 2 * n))
     return tuple(each for each in near if each not in EXTENTS and each <= MOST_NAMED)
+
+
+def high_ranks(named: Iterable[Number]) -> tuple[int, ...]:
+    """The ranks that most draws leave out, and the highest at and above such numbers."""
+    beside = {rank for n in _whole(named) for rank in (n, n + 1)}
+    return (*HIGH_RANKS, *(rank for rank in HIGHEST_RANKS if rank in beside))
 
 
 def large_extents(named: Iterable[Number]) -> tuple[int, ...]:

@@ -61,7 +61,8 @@ Bit for bit means:
   same elements along its axes. A law that adds others, or in another order, holds up to rounding.
   Kernels add in an order that suits the layout, so a law that moves axes may change their sums.
 
-Tests try extents up to 1,030, and beside the numbers that a law names; where its left side counts,
+Tests try ranks up to 6, and 7 and 8 where a law names them. They try extents up to 1,030, and
+beside the numbers that stand in a law or are read by its functions; where its left side counts,
 sums or has positions, up to 140,001 along one axis; where it is about `extent` alone, up to 2^31.
 What goes wrong only beyond them is not found, as that `iota` in f32 has gaps above 2^24. A proof is
 for all sizes.
