@@ -39,6 +39,8 @@ What a law says:
 - An attribute on the right may be computed: by methods and fields (`p.inverse`), by operators, by a
   constructor (`Shape(x.type.shape)`), or by any `@attribute_function`. `t.type` is the type of a
   term. A condition is a bool computed likewise; `&`, `|` and `~` are their and, or and not.
+  Conditions are asked in the order of writing, up to the first that does not hold: one without
+  which another would fail stands before it.
 - An attribute on the left may be computed too, when all its variables are bound elsewhere on the
   left: `transpose(transpose(x, p), p.inverse)` matches where the attribute has that value. So
   `equates(a, b)` works as long as each side names every variable somewhere outside computations.
