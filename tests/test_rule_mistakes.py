@@ -30,9 +30,9 @@ from satura.rewrite.types.tensor_type import DType, TensorType
 FILE = "/a/file/of/rules.py"
 HEAD = """\
 from satura.language import (
-    Axes, Axis, DType, Elementwise, Law, Operands, Padding, Perm, ReduceFn, Scalar, Shape, Tensor,
-    TensorType, UnaryFn, binary, cast, concat, equates, pad, reduce, reshape, rewrites, transpose,
-    unary
+    Axes, Axis, Constant, DType, Elementwise, Law, Operands, Padding, Perm, ReduceFn, Scalar, Shape,
+    Slices, Tensor, TensorType, UnaryFn, binary, cast, concat, constant, equates, pad, reduce,
+    reshape, rewrites, slice_, transpose, unary
 )
 """
 
@@ -158,6 +158,14 @@ MISTAKES = [  # variables, law, and what is said of it
     ("x: Tensor", "rewrites(unary('neg', x), transpose(x, Perm((1, 2))))", "is no permutation"),
     ("f: UnaryFn, x: Tensor", "rewrites(unary(f, unary(f, x)), unary(f, x), f == 'abs')",
      r"they are never equal; write f == UnaryFn\('abs'\), or compare f.name"),
+    ("x: Tensor, c: Scalar", "rewrites(binary('mul', x, c), x, c == 1)",
+     "c is a Scalar, and 1 an int: they are never equal; compare c.value"),
+    ("x: Tensor, c: Scalar", "rewrites(binary('mul', x, c), x, c == x.type.dtype)",
+     "c is a Scalar, and x.type.dtype a DType: they are never equal; compare c.dtype"),
+    ("x: Tensor, p: Padding", "rewrites(pad(x, 0, p), x, (p != x.type.shape) | p.is_zero)",
+     "they are never equal; compare p.lo"),
+    ("x: Tensor, k: Constant", "rewrites(binary('mul', x, constant(k)), x, k == 1)",
+     "k is a Constant, and 1 an int: they are never equal; compare k.scalar"),
     ("x: Tensor", "rewrites(unary('neg', x), x, 'f32' == x.type.dtype)",
      "never equal; name it, as in x.type.dtype == DType.F32"),
     ("x: Tensor, s: Shape", "rewrites(reshape(x, s), x, (s != x.type.shape) | (s == s))",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from types import NoneType
 from typing import get_args
 
@@ -14,6 +14,7 @@ from satura.rewrite.errors import brief
 from satura.rewrite.language.annotations import (
     METHOD,
     can_be,
+    class_of_field,
     has_members_of_its_own,
     returned_class,
 )
@@ -23,6 +24,7 @@ from satura.rewrite.types.attributes import Attribute, UserAttribute
 from satura.rewrite.types.tensor_type import DType
 
 _BOOLS = (bool, np.bool_)
+_USUAL = ("value", "scalar")  # of a number, of a constant
 _ATTRIBUTES = frozenset(get_args(Attribute)) - {UserAttribute}
 
 
@@ -72,11 +74,18 @@ def _comparable(attribute: Expression, other: Expression) -> str:
     assert sort is not None
     if sort is DType:
         return f"name it, as in {attribute} == DType.F32"
-    field = fields(sort)[0].name if not isinstance(attribute, Literal) else ""
+    field = _field_like(sort, other.answers) if not isinstance(attribute, Literal) else ""
     by_field = f"compare {attribute}.{field}" if field else "compare values of one class"
     if other.answers is str:
         return f"write {attribute} == {sort.__name__}({_shown(other)}), or {by_field}"
     return by_field
+
+
+def _field_like(sort: type, found: type | None) -> str:
+    """The field of a `sort` that is of the class `found`; else the one that is usually meant."""
+    names = [each.name for each in fields(sort)] if is_dataclass(sort) else []
+    alike = [name for name in names if class_of_field(sort, name) is found]
+    return next(iter((*alike, *(each for each in _USUAL if hasattr(sort, each)), *names)))
 
 
 def _shown(expression: Expression) -> str:
