@@ -277,6 +277,19 @@ def test_an_answer_of_another_class_than_declared_is_told(
     assert "let a condition before it" not in str(caught.value)
 
 
+@pytest.mark.parametrize("answer", ["None", "[*p.order]"])
+def test_what_is_no_attribute_is_told_of_the_left_side_too(answer: str) -> None:
+    function = law_of("x: Tensor, p: Perm", "rewrites(transpose(transpose(x, p), made(p)), x)")
+    scope = function.__globals__
+    exec(f"def made(p):\n    return {answer}\n", scope)
+    scope["made"] = attribute_function(scope["made"])
+    made = rule(function)
+    assert isinstance(made, Rule)
+    report = check(made, attempts=100)
+    assert report.verdict == "vacuous"
+    assert re.search(r"made\(p\) must be a Perm, not a (NoneType: None|list)", report.reason)
+
+
 def test_options_that_do_not_exist_are_told() -> None:
     decorate = cast(Callable[..., object], rule)
     line = sys._getframe().f_lineno + 2

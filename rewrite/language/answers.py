@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from types import NoneType
-from typing import get_args
+from typing import cast, get_args
 
 import numpy as np
 
@@ -18,9 +18,16 @@ from satura.rewrite.language.annotations import (
     has_members_of_its_own,
     returned_class,
 )
-from satura.rewrite.language.expressions import Apply, AttributeVariable, Expression, Literal
+from satura.rewrite.language.expressions import (
+    Apply,
+    AttributeVariable,
+    Expression,
+    Literal,
+    Values,
+)
 from satura.rewrite.language.mistakes import MistakeError, with_article
 from satura.rewrite.types.attributes import Attribute, UserAttribute
+from satura.rewrite.types.plain import KindError, as_plain
 from satura.rewrite.types.tensor_type import DType
 
 _BOOLS = (bool, np.bool_)
@@ -90,6 +97,16 @@ def _field_like(sort: type, found: type | None) -> str:
 
 def _shown(expression: Expression) -> str:
     return repr(expression.value) if isinstance(expression, Literal) else str(expression)
+
+
+def attribute_value(expression: Expression, sort: type, values: Values) -> Attribute:
+    """The value of an attribute, made plain. Raises Refuse where there is none, KindError where it
+    is of another class than `sort`."""
+    result = expression.evaluate(values)
+    if type(result) is not sort:  # a subclass could answer anything, anywhere
+        must = f"{expression} must be {with_article(sort)}, not a {type(result).__name__}"
+        raise KindError(undeclared(expression, result) or f"{must}: {brief(result)}")
+    return cast(Attribute, as_plain(result))
 
 
 def undeclared(expression: Expression, answer: object) -> str:

@@ -15,7 +15,7 @@ from typing import cast as assume
 import numpy as np
 
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.language.answers import check_answer, told
+from satura.rewrite.language.answers import attribute_value, check_answer, told
 from satura.rewrite.language.expressions import (
     Expression,
     Literal,
@@ -46,7 +46,7 @@ from satura.rewrite.types.attributes import (
     Window,
 )
 from satura.rewrite.types.constant import Constant, Scalar
-from satura.rewrite.types.plain import as_plain
+from satura.rewrite.types.plain import KindError, as_plain
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 
@@ -178,10 +178,9 @@ def type_of(term: Term, values: Values) -> TensorType:
         return TensorType(assume(Scalar, term.value.evaluate(values)).dtype, ())
     assert isinstance(term, Application)
     operands = tuple(type_of(operand, values) for operand in term.operands)
-    attributes = tuple(_attribute_value(value, values) for value in term.attributes)
     try:
-        result = term.op.infer(operands, attributes)
-    except ProgramError as error:
+        result = term.op.infer(operands, _attribute_values(term, values))
+    except (ProgramError, KindError) as error:
         raise Refuse(str(error)) from error
     return result[0] if isinstance(result, tuple) else result
 
@@ -201,12 +200,12 @@ def build_term(
         return builder.add("constant", (), Constant(scalar.array))
     assert isinstance(term, Application)
     operands = [build_term(operand, builder, tensors, values) for operand in term.operands]
-    attributes = [_attribute_value(value, values) for value in term.attributes]
-    return builder.add(term.op.name, operands, *attributes)
+    return builder.add(term.op.name, operands, *_attribute_values(term, values))
 
 
-def _attribute_value(expression: Expression, values: Values) -> Attribute:
-    return as_plain(assume(Attribute, expression.evaluate(values)))
+def _attribute_values(term: Application, values: Values) -> tuple[Attribute, ...]:
+    pairs = zip(term.attributes, term.op.attributes, strict=True)
+    return tuple(attribute_value(expression, sort, values) for expression, sort in pairs)
 
 
 Operand = Term | Scalar
