@@ -197,7 +197,11 @@ def _law(left: object, right: object, conditions: tuple[object, ...]) -> Law:
 
 def _condition(value: object) -> Expression:
     if not isinstance(value, Recorder):
-        raise MistakeError(f"the condition {value} does not depend on any attribute")
+        raise MistakeError(
+            f"the condition {value} does not depend on any attribute: `is`, isinstance() and texts"
+            " such as f-strings are decided while the rule is defined; do that inside an"
+            " @attribute_function"
+        )
     expression = expression_of(value)
     check_condition(expression)
     return expression
