@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import cast
 
+import numpy as np
 import pytest
 
 from satura.rewrite.check.testing import check
@@ -49,6 +50,16 @@ def rank_of(type_: TensorType) -> int:
     return type_.rank
 
 
+def is_pair(perm: Perm) -> bool:
+    """Whether it is of two axes, by a function that is not recorded."""
+    return len(perm.order) == 2
+
+
+def has_first(perm: Perm) -> bool:
+    """Whether the first axis stays or there are two, by one that is not recorded either."""
+    return perm.order[0] == 0 or is_pair(perm)
+
+
 @attribute_function
 def shape_of(type_: TensorType) -> Shape:
     """The shape."""
@@ -66,7 +77,7 @@ def function_of(variables: str, body: str) -> Callable[..., Law]:
     text = f"{HEAD}def law({variables}) -> Law:\n{body}\n"
     linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
     scope: dict[str, object] = {"moved": moved, "rank_of": rank_of, "is_thin": is_thin}
-    scope["shape_of"] = shape_of
+    scope |= {"shape_of": shape_of, "is_pair": is_pair, "has_first": has_first, "np": np}
     exec(compile(text, FILE, "exec"), scope)
     return cast(Callable[..., Law], scope["law"])
 
@@ -104,6 +115,15 @@ MISTAKES = [  # variables, law, and what is said of it
      "the condition True does not depend on any attribute: `is`, .* decided while .* is defined"),
     ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, f'{p}' == '[1, 0]')",
      "the condition False .*f-strings are decided while the rule is defined"),
+    ("x: Tensor", "rewrites(unary('neg', x), cast(x, 'f32'))",
+     "cast takes a DType, not the str f32; write DType.F32"),
+    ("x: Tensor", "rewrites(unary('neg', x), cast(x, np.float32))", "; write DType.F32$"),
+    ("x: Tensor", "rewrites(unary('neg', x), cast(x, np.dtype('i1')))", "; write DType.I8$"),
+    ("x: Tensor", "rewrites(unary('neg', x), cast(x, 'float99'))", "not the str float99$"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, is_pair(p))",
+     "cannot be recorded; .*; is @attribute_function missing above 'is_pair'"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, has_first(p))",
+     "cannot be recorded; .*; is @attribute_function missing above 'has_first'"),
     ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, p.is_identity and p == p.inverse)",
      "`if`, `and`, `or`, `not`.*cannot be recorded"),
     ("x: Tensor, s: Shape", "rewrites(reshape(x, s), x, Shape(s.dims) == Shape(x.type.shape))",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from types import NoneType
 from typing import cast, get_args
@@ -40,7 +41,19 @@ def check_answer(expression: Expression, sort: type, taker: str) -> None:
     found = expression.answers
     if found is None or can_be(found, sort):
         return
-    raise MistakeError(f"{taker} takes {with_article(sort)}, not {told(expression)}")
+    advice = _dtype_advice(expression) if sort is DType else ""
+    raise MistakeError(f"{taker} takes {with_article(sort)}, not {told(expression)}{advice}")
+
+
+def _dtype_advice(expression: Expression) -> str:
+    """What to write for a dtype that is given by its name, or as NumPy's."""
+    given = expression.value if isinstance(expression, Literal) else None
+    if not isinstance(given, str | type | np.dtype):
+        return ""
+    named = [each for each in DType if given in (each.value, each.name)]
+    with suppress(TypeError):
+        named = named or [each for each in DType if each.numpy == np.dtype(given)]
+    return f"; write DType.{named[0].name}" if named else ""
 
 
 def check_condition(expression: Expression) -> None:

@@ -21,7 +21,7 @@ from satura.rewrite.language import terms
 from satura.rewrite.language.annotations import resolved
 from satura.rewrite.language.called import file_of
 from satura.rewrite.language.families import FAMILY_SORTS, Operands, Others, Some
-from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
+from satura.rewrite.language.mistakes import MistakeError, NoValueError, suggestion, with_article
 from satura.rewrite.language.rule import Rule
 from satura.rewrite.language.terms import (
     Approximate,
@@ -161,6 +161,8 @@ _OPS = {
 
 def reason_of(error: BaseException, function: Callable[..., object]) -> str:
     """What an exception in a rule's definition means, with advice where there is some."""
+    if isinstance(error, NoValueError):
+        return f"{error}{_undecorated(error, function)}"
     if isinstance(error, MistakeError):
         return str(error)
     text = f"{type(error).__name__}: {error}"
@@ -184,9 +186,20 @@ def reason_of(error: BaseException, function: Callable[..., object]) -> str:
     if "<recorded " in text:
         return (
             f"{text}; an attribute has no value while the rule is defined: compute this inside an"
-            " @attribute_function"
+            f" @attribute_function{_undecorated(error, function)}"
         )
     return text
+
+
+def _undecorated(error: BaseException, function: Callable[..., object]) -> str:
+    """The question for `@attribute_function` above what `function` calls and does not record."""
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    called = codes[codes.index(function.__code__) + 1 :] if function.__code__ in codes else []
+    name = called[0].co_name if called else ""
+    found = _globals(function).get(name)
+    if not isinstance(found, FunctionType) or str(found.__module__).startswith("satura.rewrite."):
+        return ""
+    return f"; is @attribute_function missing above '{name}'?"
 
 
 def name_advice(name: str, known: Iterable[str], lines: str) -> str:

@@ -25,7 +25,7 @@ from satura.rewrite.language.annotations import (
     returned_class,
     shows_its_members,
 )
-from satura.rewrite.language.mistakes import MistakeError, suggestion
+from satura.rewrite.language.mistakes import MistakeError, NoValueError, suggestion
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -254,7 +254,7 @@ class Recorder(Placeholder):
         return _record(operator.getitem, self, index)
 
     def __bool__(self) -> bool:
-        raise MistakeError(
+        raise NoValueError(
             "an attribute has no value while the rule is defined: `if`, `and`, `or`, `not`, chained"
             " comparisons and `==` of two attributes that are made here cannot be recorded; combine"
             " conditions with `&`, `|` and `~`, give several, compare fields as in"
@@ -262,7 +262,7 @@ class Recorder(Placeholder):
         )
 
     def _refuse(self, *arguments: object) -> NoReturn:
-        raise MistakeError(
+        raise NoValueError(
             "iterating over an attribute, unpacking it, len(), `in` and using it as a plain number"
             " cannot be recorded; do it inside an @attribute_function"
         )
