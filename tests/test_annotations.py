@@ -92,6 +92,28 @@ def test_fields_and_attributes_that_a_class_does_not_show_are_taken() -> None:
         law_of(lambda p: made("Perm")(p).prem)
 
 
+@pytest.mark.parametrize("annotation", OF_PERMS)
+def test_what_may_be_an_attribute_is_given(annotation: str) -> None:
+    law_of(made("Any", annotation))
+
+
+PASSING: tuple[tuple[str, Callable[[Perm], object]], ...] = (
+    ("float", lambda p: 1), ("complex", lambda p: np.float32(1)), ("list[Perm]", lambda p: [p, p]),
+    ("Perm", lambda p: None), ("tuple[int, ...]", lambda p: p.order), ("float", lambda p: True),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("sort", "argument"), PASSING)
+def test_what_passes_for_what_is_declared_is_given(
+    sort: str, argument: Callable[[Perm], object]
+) -> None:
+    scope = dict(globals())
+    exec(f"def of_two(p: Perm, other: {sort} = None) -> Perm:\n    return p\n", scope)
+    of_two = attribute_function(cast(Callable[..., Perm], scope["of_two"]))
+    law_of(lambda p: of_two(p, argument(p)))
+    law_of(lambda p: of_two(p, other=argument(p)))
+
+
 def test_what_wraps_a_function_may_answer_anything_else() -> None:
     def is_least(function: Callable[[Perm], Perm]) -> Callable[[Perm], bool]:
         @functools.wraps(function)

@@ -50,6 +50,12 @@ def rank_of(type_: TensorType) -> int:
     return type_.rank
 
 
+@attribute_function
+def is_of(number: int, *others: int) -> bool:
+    """Whether it is one of the others."""
+    return number in others
+
+
 def is_pair(perm: Perm) -> bool:
     """Whether it is of two axes, by a function that is not recorded."""
     return len(perm.order) == 2
@@ -77,7 +83,13 @@ def function_of(variables: str, body: str) -> Callable[..., Law]:
     text = f"{HEAD}def law({variables}) -> Law:\n{body}\n"
     linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
     scope: dict[str, object] = {"moved": moved, "rank_of": rank_of, "is_thin": is_thin}
-    scope |= {"shape_of": shape_of, "is_pair": is_pair, "has_first": has_first, "np": np}
+    scope |= {
+        "shape_of": shape_of,
+        "is_pair": is_pair,
+        "has_first": has_first,
+        "np": np,
+        "is_of": is_of,
+    }
     exec(compile(text, FILE, "exec"), scope)
     return cast(Callable[..., Law], scope["law"])
 
@@ -124,6 +136,18 @@ MISTAKES = [  # variables, law, and what is said of it
      "cannot be recorded; .*; is @attribute_function missing above 'is_pair'"),
     ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, has_first(p))",
      "cannot be recorded; .*; is @attribute_function missing above 'has_first'"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), transpose(x, moved(p, p)))",
+     "transpose takes a Perm, not moved"),
+    ("f: ReduceFn, x: Tensor, axes: Axes, p: Perm",
+     "rewrites(reduce(f, transpose(x, p), axes), transpose(reduce(f, x, moved(p, p)), p))",
+     "moved takes an Axes as 'axes', not the Perm p"),
+    ("f: ReduceFn, x: Tensor, axes: Axes, p: Perm",
+     "rewrites(reduce(f, transpose(x, p), axes), reduce(f, x, moved(axes, perm=p.order)))",
+     r"moved takes a Perm as 'perm', not p.order \(a tuple\)"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, rank_of(p) == 2)",
+     "rank_of takes a TensorType as 'type_', not the Perm p"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, is_of(p.apply))",
+     r"is_of takes an int as 'number', not the method p.apply \(call it"),
     ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, p.is_identity and p == p.inverse)",
      "`if`, `and`, `or`, `not`.*cannot be recorded"),
     ("x: Tensor, s: Shape", "rewrites(reshape(x, s), x, Shape(s.dims) == Shape(x.type.shape))",

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
-from types import NoneType
+from types import FunctionType, NoneType
 from typing import cast, get_args
 
 import numpy as np
@@ -17,6 +17,7 @@ from satura.rewrite.language.annotations import (
     can_be,
     class_of_field,
     has_members_of_its_own,
+    parameter_class,
     returned_class,
 )
 from satura.rewrite.language.expressions import (
@@ -29,11 +30,12 @@ from satura.rewrite.language.expressions import (
 from satura.rewrite.language.mistakes import MistakeError, with_article
 from satura.rewrite.types.attributes import Attribute, UserAttribute
 from satura.rewrite.types.plain import KindError, as_plain
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 _BOOLS = (bool, np.bool_)
 _USUAL = ("value", "scalar")  # of a number, of a constant
 _ATTRIBUTES = frozenset(get_args(Attribute)) - {UserAttribute}
+_CERTAIN = _ATTRIBUTES | {TensorType, METHOD}  # classes that nothing else passes for
 
 
 def check_answer(expression: Expression, sort: type, taker: str) -> None:
@@ -61,6 +63,33 @@ def check_condition(expression: Expression) -> None:
     found = expression.answers
     if found is not None and (found is int or not any(can_be(found, each) for each in _BOOLS)):
         raise MistakeError(f"a condition is a bool, not {told(expression)}")
+
+
+def check_arguments(expression: Expression) -> None:
+    """Raise MistakeError where an attribute function of the author's is given what is certainly of
+    another class than its annotations say."""
+    if not isinstance(expression, Apply):
+        return
+    for argument in expression.all_arguments:
+        check_arguments(argument)
+    if not expression.is_of_author:
+        return
+    for name, argument in _by_parameter(expression):
+        sort, found = parameter_class(expression.function, name), argument.answers
+        if sort is None or found is None or found is NoneType or can_be(found, sort):
+            continue
+        if {sort, found} & _CERTAIN:
+            taker = getattr(expression.function, "__name__", str(expression.function))
+            raise MistakeError(
+                f"{taker} takes {with_article(sort)} as '{name}', not {told(argument)}"
+            )
+
+
+def _by_parameter(call: Apply) -> Iterator[tuple[str, Expression]]:
+    """The arguments of a call of a function, but those that stand behind all its parameters."""
+    code = cast(FunctionType, call.function).__code__
+    yield from zip(code.co_varnames[: code.co_argcount], call.arguments, strict=False)
+    yield from call.keywords
 
 
 def check_comparisons(expression: Expression) -> None:

@@ -107,7 +107,7 @@ from functools import lru_cache
 from typing import overload
 
 from satura.rewrite.errors import RuleError, brief
-from satura.rewrite.language.answers import check_comparisons, check_condition
+from satura.rewrite.language.answers import check_arguments, check_comparisons, check_condition
 from satura.rewrite.language.called import file_of
 from satura.rewrite.language.definition import (
     SORTS,
@@ -363,6 +363,7 @@ def _direction(
             )
     for expression in direction.expressions:
         check_comparisons(expression)
+        check_arguments(expression)
     check_types(left, right)
     return direction
 
