@@ -30,6 +30,18 @@ REWRITING_FAULTS = (
         "()",
         "tests/test_rule_definitions.py",
     ),
+    Fault(
+        "rewrite/language/literals.py",
+        "isinstance(each, int) and each < 0",
+        "False",
+        "tests/test_rule_mistakes.py",
+    ),
+    Fault(
+        "rewrite/language/answers.py",
+        "if {sort, found} & _CERTAIN:",
+        "if sort in _CERTAIN and found in _CERTAIN:",
+        "tests/test_rule_mistakes.py",
+    ),
     # rewrite/egraph
     Fault(
         "rewrite/egraph/attribute_tables.py",
@@ -292,6 +304,12 @@ REWRITING_FAULTS = (
         "tests/test_why.py",
     ),
     # rewrite/check
+    Fault(
+        "rewrite/check/named_paddings.py",
+        "((amount, amount), (amount, 0), (0, amount))",
+        "((amount, 0), (0, amount))",
+        "tests/test_check_rare.py",
+    ),
     Fault(
         "rewrite/check/named_values.py",
         "if rank in beside",
