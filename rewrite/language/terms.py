@@ -179,8 +179,12 @@ def type_of(term: Term, values: Values) -> TensorType:
     assert isinstance(term, Application)
     operands = tuple(type_of(operand, values) for operand in term.operands)
     try:
-        result = term.op.infer(operands, _attribute_values(term, values))
-    except (ProgramError, KindError) as error:
+        attributes = _attribute_values(term, values)
+    except KindError as error:
+        raise Refuse(str(error)) from error
+    try:
+        result = term.op.infer(operands, attributes)
+    except ProgramError as error:
         raise Refuse(str(error)) from error
     return result[0] if isinstance(result, tuple) else result
 
