@@ -1,4 +1,4 @@
-"""Laws that are wrong at ranks 5 and 6 only, where few draws are, and no proof is."""
+"""Laws that are wrong at high ranks only, where few draws are, and no proof is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from satura.rewrite.check.instances import fires
 from satura.rewrite.check.lifted import of_more_axes
 from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.language.terms import conv, slice_, transpose
+from satura.rewrite.language.terms import conv, slice_, transpose, unary
 from satura.rewrite.types.attributes import Groups, Perm, Slices, Window, refuse_unless
 from satura.rewrite.types.tensor_type import TensorType
 from satura.testing import check
@@ -72,3 +72,42 @@ def test_firings_get_more_axes(law: Rule) -> None:
     found = list(of_more_axes(direction, [*firings.found.values()], 0, 1))
     assert {each.types["x"].rank for each in found} == {5, 6}
     assert all(map(fires, found))
+
+
+@attribute_function
+def turned_at_seven(t: TensorType) -> Slices:
+    """Everything in order, but the last axis of seven from its end."""
+    at = t.rank - 1 if t.rank == 7 else t.rank
+    starts = tuple(dim - 1 if axis == at else 0 for axis, dim in enumerate(t.shape))
+    return Slices(starts, t.shape, tuple(-1 if axis == at else 1 for axis in range(t.rank)))
+
+
+@rule
+def wrong_at_seven(x: Tensor) -> Law:
+    """relu(relu(x)) = relu(x): not of seven axes"""
+    right = slice_(unary("relu", x), turned_at_seven(x.type))
+    return rewrites(unary("relu", unary("relu", x)), right)
+
+
+MOST = 7
+
+
+@attribute_function
+def is_longer(p: Perm) -> bool:
+    return len(p.order) > MOST
+
+
+@rule
+def wrong_above_seven(x: Tensor, p: Perm) -> Law:
+    """transpose(x, p) = transpose(x, p⁻¹) of more axes than the module says"""
+    return rewrites(transpose(x, p), transpose(x, p.inverse), is_longer(p))
+
+
+NAMED = [wrong_at_seven, wrong_above_seven]
+
+
+@pytest.mark.parametrize("seed", deep_but([0], range(4)))
+@pytest.mark.parametrize("wrong", NAMED, ids=lambda each: each.name)
+def test_ranks_that_a_law_names_are_drawn(wrong: Rule, seed: int) -> None:
+    report = check(wrong, seed, shrink=False)
+    assert report.verdict == "refuted", str(report)

@@ -47,7 +47,7 @@ from satura.rewrite.types.attributes import (
     refuse_unless,
 )
 from satura.rewrite.types.constant import Scalar
-from satura.rewrite.types.dims import static
+from satura.rewrite.types.dims import known_at_least, static
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
 from tests.tiers import deep_but
@@ -114,6 +114,26 @@ def turned_12(x: Tensor) -> Law:
 @pytest.mark.parametrize("seed", range(2))
 def test_extents_that_attributes_of_the_law_name_are_drawn(seed: int) -> None:
     assert check(turned_12, seed, shrink=False).verdict == "refuted"
+
+
+@attribute_function
+def at_most_at_both(b: Padding) -> Padding:
+    """The padding, but less of it where both ends of an axis have eight or more."""
+    is_long = [
+        known_at_least(lo, 8) and known_at_least(hi, 8) for lo, hi in zip(b.lo, b.hi, strict=True)
+    ]
+    return Padding(b.lo, tuple(7 if each else hi for each, hi in zip(is_long, b.hi, strict=True)))
+
+
+@rule
+def pad_at_most(x: Tensor, b: Padding) -> Law:
+    """pad(x, 0, b) = pad(x, 0, b): not of eight at both ends"""
+    return rewrites(pad(x, 0, b), pad(x, 0, at_most_at_both(b)))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_paddings_that_a_law_names_are_drawn_at_both_ends(seed: int) -> None:
+    assert check(pad_at_most, seed, shrink=False).verdict == "refuted"
 
 
 @attribute_function

@@ -67,12 +67,28 @@ def shared(
     )
 
 
+@family
+def quoted(
+    f: "'Elementwise'",  # type: ignore[valid-type]  # noqa: UP037
+    xs: 'Operands["Varying"]',  # noqa: UP037
+    p: "Perm",  # noqa: UP037
+    /,
+) -> Law:
+    """f(transpose(x, p)…) = transpose(f(x…), p), whose sorts are texts"""
+    return rewrites(f(xs.each(transpose, p)), transpose(f(xs), p))
+
+
 def names(rules: RuleSet) -> list[str]:
     return [entry.name for entry in rules]
 
 
 def texts(family: Family) -> dict[str, str]:
     return {entry.name: str(entry.directions[0]) for entry in family.rules}
+
+
+def test_sorts_of_families_may_be_texts() -> None:
+    assert [*texts(quoted).values()] == [*texts(backed).values()]
+    assert [rule.directions[0].varies for rule in quoted.rules] == [True] * len(quoted.rules)
 
 
 def test_a_family_is_a_rule_for_each_op() -> None:

@@ -10,6 +10,7 @@ from satura.language import (
     Builder,
     Law,
     Padding,
+    Rule,
     RuleError,
     RuleSet,
     Scalar,
@@ -110,6 +111,22 @@ def test_a_number_is_an_element_where_its_kind_is(
     else:
         with pytest.raises(Refuse, match=f"{number!r} is not an element of {dtype}"):
             scalar_like(number, type_)
+
+
+@pytest.mark.parametrize(
+    "number", [np.float32(0.1), np.float64(0.1), np.float16(3), np.int64(3), np.uint8(3), np.True_]
+)
+def test_a_number_of_numpys_stands_for_pythons(number: np.generic) -> None:
+    def law_of(value: float | np.generic) -> Rule:
+        @rule
+        def law(c: Tensor, x: Tensor, b: Padding) -> Law:
+            """a law with a number in each place that takes one"""
+            left = pad(select(c, x, value), value, b)
+            return rewrites(left, binary("mul", value, binary("add", left, value)))
+
+        return law
+
+    assert law_of(number).directions == law_of(number.item()).directions
 
 
 def test_two_numbers_have_no_type() -> None:

@@ -48,6 +48,21 @@ def test_annotations_that_say_nothing_about_variables_do_not_matter() -> None:
     assert rule(unannotated).variables == rule(unresolved).variables == {"x": Tensor, "p": Perm}
 
 
+@pytest.mark.parametrize(
+    "sorts",
+    [
+        "x: \"'Tensor'\", p: 'Perm'", "x: Annotated[Tensor, 'any'], p: Annotated['Perm', 1]",
+        "x: Tensor, p: Perm, /", "x: Tensor, /, p: Perm", "x: Tensor, *, p: Perm",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("future", ["", "from __future__ import annotations\n"])
+def test_sorts_are_given_as_any_parameters_are(sorts: str, future: str) -> None:
+    text = f"{future}from typing import Annotated\n{HEAD}@rule\ndef law({sorts}) -> Law:\n"
+    text += "    'a law'\n    return rewrites(transpose(transpose(x, p), p.inverse), x)\n"
+    law = vars(_module_of(text, "/a/file.py"))["law"]
+    assert law.variables == {"x": Tensor, "p": Perm}
+
+
 def test_conditions_are_negated_and_joined() -> None:
     @rule
     def law(x: Tensor, p: Perm) -> Law:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import cast
 
+import numpy as np
 import pytest
 
 from satura.rewrite.check.testing import check
@@ -30,9 +31,9 @@ from satura.rewrite.types.tensor_type import DType, TensorType
 FILE = "/a/file/of/rules.py"
 HEAD = """\
 from satura.language import (
-    Axes, Axis, DType, Elementwise, Law, Operands, Padding, Perm, ReduceFn, Scalar, Shape, Tensor,
-    TensorType, UnaryFn, binary, cast, concat, equates, pad, reduce, reshape, rewrites, transpose,
-    unary
+    Axes, Axis, Constant, DType, Elementwise, Law, Operands, Padding, Perm, ReduceFn, Scalar, Shape,
+    Slices, Tensor, TensorType, UnaryFn, binary, cast, concat, constant, equates, pad, reduce,
+    reshape, rewrites, slice_, transpose, unary
 )
 """
 
@@ -47,6 +48,22 @@ def moved(axes: Axes, perm: Perm) -> Axes:
 def rank_of(type_: TensorType) -> int:
     """The number of axes."""
     return type_.rank
+
+
+@attribute_function
+def is_of(number: int, *others: int) -> bool:
+    """Whether it is one of the others."""
+    return number in others
+
+
+def is_pair(perm: Perm) -> bool:
+    """Whether it is of two axes, by a function that is not recorded."""
+    return len(perm.order) == 2
+
+
+def has_first(perm: Perm) -> bool:
+    """Whether the first axis stays or there are two, by one that is not recorded either."""
+    return perm.order[0] == 0 or is_pair(perm)
 
 
 @attribute_function
@@ -66,7 +83,13 @@ def function_of(variables: str, body: str) -> Callable[..., Law]:
     text = f"{HEAD}def law({variables}) -> Law:\n{body}\n"
     linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
     scope: dict[str, object] = {"moved": moved, "rank_of": rank_of, "is_thin": is_thin}
-    scope["shape_of"] = shape_of
+    scope |= {
+        "shape_of": shape_of,
+        "is_pair": is_pair,
+        "has_first": has_first,
+        "np": np,
+        "is_of": is_of,
+    }
     exec(compile(text, FILE, "exec"), scope)
     return cast(Callable[..., Law], scope["law"])
 
@@ -100,6 +123,31 @@ MISTAKES = [  # variables, law, and what is said of it
     ("x: Tensor", "rewrites(x, unary('neg', unary('neg', x)))", "would match every tensor"),
     ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, isinstance(p, Perm))",
      "the condition False does not depend on any attribute"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, p is not None)",
+     "the condition True does not depend on any attribute: `is`, .* decided while .* is defined"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, f'{p}' == '[1, 0]')",
+     "the condition False .*f-strings are decided while the rule is defined"),
+    ("x: Tensor", "rewrites(unary('neg', x), cast(x, 'f32'))",
+     "cast takes a DType, not the str f32; write DType.F32"),
+    ("x: Tensor", "rewrites(unary('neg', x), cast(x, np.float32))", "; write DType.F32$"),
+    ("x: Tensor", "rewrites(unary('neg', x), cast(x, np.dtype('i1')))", "; write DType.I8$"),
+    ("x: Tensor", "rewrites(unary('neg', x), cast(x, 'float99'))", "not the str float99$"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, is_pair(p))",
+     "cannot be recorded; .*; is @attribute_function missing above 'is_pair'"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, has_first(p))",
+     "cannot be recorded; .*; is @attribute_function missing above 'has_first'"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), transpose(x, moved(p, p)))",
+     "transpose takes a Perm, not moved"),
+    ("f: ReduceFn, x: Tensor, axes: Axes, p: Perm",
+     "rewrites(reduce(f, transpose(x, p), axes), transpose(reduce(f, x, moved(p, p)), p))",
+     "moved takes an Axes as 'axes', not the Perm p"),
+    ("f: ReduceFn, x: Tensor, axes: Axes, p: Perm",
+     "rewrites(reduce(f, transpose(x, p), axes), reduce(f, x, moved(axes, perm=p.order)))",
+     r"moved takes a Perm as 'perm', not p.order \(a tuple\)"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, rank_of(p) == 2)",
+     "rank_of takes a TensorType as 'type_', not the Perm p"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, is_of(p.apply))",
+     r"is_of takes an int as 'number', not the method p.apply \(call it"),
     ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, p.is_identity and p == p.inverse)",
      "`if`, `and`, `or`, `not`.*cannot be recorded"),
     ("x: Tensor, s: Shape", "rewrites(reshape(x, s), x, Shape(s.dims) == Shape(x.type.shape))",
@@ -156,8 +204,25 @@ MISTAKES = [  # variables, law, and what is said of it
     ("x: Tensor", "rewrites(transpose(x, Perm((0, 0))), x)",
      r"Perm\(order=\(0, 0\)\) is no permutation: each of the axes 0 to 1 stands in it once"),
     ("x: Tensor", "rewrites(unary('neg', x), transpose(x, Perm((1, 2))))", "is no permutation"),
+    ("x: Tensor", "rewrites(reduce('sum', x, Axes((1, 0))), x)",
+     r"Axes\(indices=\(1, 0\)\): axes stand in order, each once"),
+    ("x: Tensor", "rewrites(reduce('sum', x, Axes((1, 1))), x)", "axes stand in order, each once"),
+    ("x: Tensor", "rewrites(slice_(x, Slices((0,), (1,), (0,))), x)", "a step is never 0"),
+    ("x: Tensor", "rewrites(slice_(x, Slices((0,), (-1,), (1,))), x)",
+     "what a Slices counts is never negative"),
+    ("x: Tensor", "rewrites(unary('neg', x), pad(x, 0, Padding((-1,), (0,))))",
+     r"Padding\(lo=\(-1,\), hi=\(0,\)\): what a Padding counts is never negative"),
+    ("x: Tensor", "rewrites(reshape(x, Shape((-1,))), x)", "a Shape counts is never negative"),
     ("f: UnaryFn, x: Tensor", "rewrites(unary(f, unary(f, x)), unary(f, x), f == 'abs')",
      r"they are never equal; write f == UnaryFn\('abs'\), or compare f.name"),
+    ("x: Tensor, c: Scalar", "rewrites(binary('mul', x, c), x, c == 1)",
+     "c is a Scalar, and 1 an int: they are never equal; compare c.value"),
+    ("x: Tensor, c: Scalar", "rewrites(binary('mul', x, c), x, c == x.type.dtype)",
+     "c is a Scalar, and x.type.dtype a DType: they are never equal; compare c.dtype"),
+    ("x: Tensor, p: Padding", "rewrites(pad(x, 0, p), x, (p != x.type.shape) | p.is_zero)",
+     "they are never equal; compare p.lo"),
+    ("x: Tensor, k: Constant", "rewrites(binary('mul', x, constant(k)), x, k == 1)",
+     "k is a Constant, and 1 an int: they are never equal; compare k.scalar"),
     ("x: Tensor", "rewrites(unary('neg', x), x, 'f32' == x.type.dtype)",
      "never equal; name it, as in x.type.dtype == DType.F32"),
     ("x: Tensor, s: Shape", "rewrites(reshape(x, s), x, (s != x.type.shape) | (s == s))",
@@ -267,6 +332,19 @@ def test_an_answer_of_another_class_than_declared_is_told(
     with pytest.raises(RuleError, match=message) as caught:
         made.directions[0].compute({"p": Perm((1, 0))})
     assert "let a condition before it" not in str(caught.value)
+
+
+@pytest.mark.parametrize("answer", ["None", "[*p.order]"])
+def test_what_is_no_attribute_is_told_of_the_left_side_too(answer: str) -> None:
+    function = law_of("x: Tensor, p: Perm", "rewrites(transpose(transpose(x, p), made(p)), x)")
+    scope = function.__globals__
+    exec(f"def made(p):\n    return {answer}\n", scope)
+    scope["made"] = attribute_function(scope["made"])
+    made = rule(function)
+    assert isinstance(made, Rule)
+    report = check(made, attempts=100)
+    assert report.verdict == "vacuous"
+    assert re.search(r"made\(p\) must be a Perm, not a (NoneType: None|list)", report.reason)
 
 
 def test_options_that_do_not_exist_are_told() -> None:

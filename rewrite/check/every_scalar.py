@@ -8,6 +8,7 @@ from types import FunctionType
 
 from satura.rewrite.check.chosen_elements import all_values
 from satura.rewrite.check.instances import Instance, fires, is_well_typed
+from satura.rewrite.check.read_values import is_ours
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, Expression
 from satura.rewrite.types.constant import Scalar
@@ -15,7 +16,6 @@ from satura.rewrite.types.tensor_type import DType
 
 BASES = 4  # firings of each dtype, which have their turn
 ENOUGH = 6  # elements of a tensor, of which fewer show less
-OURS = "satura.rewrite."
 
 
 def of_every_scalar(direction: Direction, firings: Sequence[Instance]) -> Iterator[Instance]:
@@ -61,7 +61,7 @@ def _read(expression: Expression) -> Iterator[str]:
 
 def _is_authored(expression: Apply) -> bool:
     function = expression.function
-    return isinstance(function, FunctionType) and not function.__module__.startswith(OURS)
+    return isinstance(function, FunctionType) and not is_ours(function)
 
 
 def _order(instance: Instance) -> tuple[bool, float]:

@@ -14,12 +14,12 @@ import numpy as np
 
 from satura.rewrite.check.compare import is_finite
 from satura.rewrite.check.instances import (
-    HIGH_RANKS,
     Instance,
     Wish,
     can_be_narrow,
     draw_instance,
     fires,
+    high_ranks_of,
     like,
     ops_of,
 )
@@ -72,7 +72,7 @@ EXPONENTS = {DType.F64: 150, DType.F32: 18, DType.BF16: 18, DType.F16: 2}
 def of_high_rank(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:
     """Matches at ranks that other draws leave out; none where the left side cannot have them."""
     random = Random(seed)
-    for rank in HIGH_RANKS:
+    for rank in high_ranks_of(direction):
         for _ in range(DRAWS * scale):
             instance = draw_instance(direction, random, Wish(rank))
             if instance is not None:

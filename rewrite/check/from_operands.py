@@ -48,6 +48,7 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import Dim, symbols_of
+from satura.rewrite.types.plain import KindError
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 KEPT = 0.8  # of the attributes and types of an instance that others are drawn like
@@ -75,8 +76,9 @@ def failure_of_left(direction: Direction, random: Random) -> str:
     for _ in range(FAILING_DRAWS):
         try:
             _drawn(direction, random, None)
-        except (DrawError, Refuse):
-            continue
+        except (DrawError, Refuse) as refusal:
+            if isinstance(refusal.__cause__, KindError):
+                return str(refusal)
         except Exception as error:
             if not is_of_misfit(error):
                 raise

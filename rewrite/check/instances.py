@@ -8,7 +8,12 @@ from functools import cached_property
 from random import Random
 from typing import cast
 
-from satura.rewrite.check.named_values import named_functions, named_numbers, near_extents
+from satura.rewrite.check.named_values import (
+    high_ranks,
+    named_functions,
+    named_numbers,
+    near_extents,
+)
 from satura.rewrite.check.operands import MANY_CHANNELS
 from satura.rewrite.check.user_ops import draw_operands
 from satura.rewrite.errors import RuleError
@@ -52,7 +57,6 @@ from satura.rewrite.types.dims import Dim, symbols_of
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 from satura.rewrite.types.typical import representative
 
-HIGH_RANKS = (5, 6)  # which most draws leave out
 ROOT_STAYS = 0.4
 ATTRIBUTE_STAYS = 0.8
 OTHER_DTYPE = 0.2
@@ -274,6 +278,11 @@ def ops_of(direction: Direction) -> Set[str]:
     return _possible_for(direction).names
 
 
+def high_ranks_of(direction: Direction) -> tuple[int, ...]:
+    """The ranks that most draws leave out and the rule may be about."""
+    return _possible_for(direction).high_ranks
+
+
 def dtypes_of(direction: Direction, part: Term) -> frozenset[DType]:
     """The dtypes that a part of the left side can have."""
     return _possible_for(direction).dtypes[id(part)]
@@ -292,6 +301,7 @@ class _Possible:
         self.direction = direction
         self.numbers = named_numbers(direction)
         self.extents = near_extents(self.numbers)
+        self.high_ranks = high_ranks(self.numbers)
         self.functions = named_functions(direction)
         self.left = left = direction.left
         terms = list(subterms(left))

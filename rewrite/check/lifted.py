@@ -11,7 +11,13 @@ from functools import partial
 from random import Random
 from typing import TypeVar
 
-from satura.rewrite.check.instances import HIGH_RANKS, Instance, Wish, draw_instance, fires
+from satura.rewrite.check.instances import (
+    Instance,
+    Wish,
+    draw_instance,
+    fires,
+    high_ranks_of,
+)
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import type_of
 from satura.rewrite.types.attributes import (
@@ -47,12 +53,13 @@ def of_more_axes(
     random = Random(seed)
     ranked = [(_root(each).rank, each) for each in firings]
     high = sorted(ranked, key=lambda each: -each[0])[: BASES * scale]
-    bases = [each for rank, each in high if 0 < rank < HIGH_RANKS[-1]]
+    ranks = high_ranks_of(direction)
+    bases = [each for rank, each in high if 0 < rank < ranks[-1]]
     found: set[object] = set()
     for _ in range(DRAWS * scale if bases else 0):
         if len(found) == WANTED * scale:
             return
-        instance = _lifted(random.choice(bases), random.choice(HIGH_RANKS), random)
+        instance = _lifted(random.choice(bases), random.choice(ranks), random)
         if instance is None or instance.values in found or not fires(instance):
             continue
         found.add(instance.values)

@@ -5,19 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from dis import get_instructions
-from types import CodeType
+from enum import Enum
+from itertools import chain, islice
+from types import CodeType, FunctionType
 
+import numpy as np
+
+from satura.rewrite.check.read_values import functions_reached, is_ours, values_read
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, Expression, Literal
 from satura.rewrite.language.numbers import scalar_like
 from satura.rewrite.ops.draw import EXTENTS
 from satura.rewrite.types.attributes import Count, Groups, Padding, Shape, Slices, Window
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 
 Number = int | float
+HIGH_RANKS = (5, 6)  # which most draws leave out; the highest that any type has are
+HIGHEST_RANKS = (7, 8)  # drawn where a rule names them
 MOST_NAMED = 130  # an extent that is drawn because the rule names it, or one near it
 MOST_LARGE = 2100  # one that is drawn seldom, because the rule names it
 EXTENT_LIKE = (Count, Groups, Padding, Shape, Slices, Window)  # attributes made of numbers as large
+MOST_MEMBERS = 64  # that are looked at of a container,
+MOST_DEPTH = 4  # and of containers within it
 LOADS = ("LOAD_CONST", "LOAD_SMALL_INT", "RETURN_CONST")
 
 
@@ -50,6 +60,12 @@ def near_extents(named: Iterable[Number]) -> tuple[int, ...]:
     return tuple(each for each in near if each not in EXTENTS and each <= MOST_NAMED)
 
 
+def high_ranks(named: Iterable[Number]) -> tuple[int, ...]:
+    """The ranks that most draws leave out, and the highest at and above such numbers."""
+    beside = {rank for n in _whole(named) for rank in (n, n + 1)}
+    return (*HIGH_RANKS, *(rank for rank in HIGHEST_RANKS if rank in beside))
+
+
 def large_extents(named: Iterable[Number]) -> tuple[int, ...]:
     """Such numbers and their successors, where they are too large to be drawn often."""
     large = [n for n in _whole(named) if MOST_NAMED <= n <= MOST_LARGE]
@@ -74,17 +90,21 @@ def _dtypes(expression: Expression) -> Iterator[DType]:
     if isinstance(expression, Literal) and isinstance(expression.value, DType):
         yield expression.value
     elif isinstance(expression, Apply):
-        for argument in expression.arguments:
+        for argument in expression.all_arguments:
             yield from _dtypes(argument)
 
 
 def _literals(direction: Direction) -> Iterator[Number | str]:
-    codes = (getattr(function, "__code__", None) for function in direction.functions())
-    for code in dict.fromkeys(codes):
-        if isinstance(code, CodeType):
-            yield from _in_code(code)
+    """What stands in the code of functions and in expressions, and then what functions read."""
+    called = (each for root in direction.expressions for each in _functions(root))
+    functions = functions_reached(called)
+    for function in functions:
+        yield from _in_code(function.__code__)
     for expression in direction.expressions:
         yield from _in_expression(expression)
+    for function in functions:
+        for value in values_read(function):
+            yield from _in_value(value)
 
 
 def _in_code(code: CodeType) -> Iterator[Number | str]:
@@ -93,22 +113,50 @@ def _in_code(code: CodeType) -> Iterator[Number | str]:
             yield from _in_value(instruction.argval)
 
 
+def _functions(expression: Expression) -> Iterator[object]:
+    """What an expression calls, methods of classes that are not satura's included."""
+    if not isinstance(expression, Apply):
+        return
+    yield expression.function
+    if isinstance(expression.called, FunctionType) and not is_ours(expression.called):
+        yield expression.called
+    for argument in expression.all_arguments:
+        yield from _functions(argument)
+
+
 def _in_expression(expression: Expression) -> Iterator[Number | str]:
     if isinstance(expression, Literal):
         yield from _in_value(expression.value)
     elif isinstance(expression, Apply):
-        for argument in expression.arguments:
+        for argument in expression.all_arguments:
             yield from _in_expression(argument)
 
 
-def _in_value(value: object) -> Iterator[Number | str]:
+def _in_value(value: object, depth: int = MOST_DEPTH) -> Iterator[Number | str]:
     if isinstance(value, CodeType):
         yield from _in_code(value)
-    elif isinstance(value, tuple | frozenset):
-        for element in value:
-            yield from _in_value(element)
-    elif isinstance(value, EXTENT_LIKE):
-        for one in fields(value):
-            yield from _in_value(getattr(value, one.name))
-    elif isinstance(value, int | float | str) and not isinstance(value, bool):
+    elif isinstance(value, int | float | str) and not isinstance(value, bool | Enum):
         yield value
+    elif depth:
+        for part in islice(_parts(value), MOST_MEMBERS):
+            yield from _in_value(part, depth - 1)
+
+
+def _parts(value: object) -> Iterable[object]:
+    """What a value holds in which numbers may stand, in the same order in every process."""
+    match value:
+        case tuple() | list():
+            return value
+        case set() | frozenset():
+            return sorted(value, key=repr)
+        case dict():
+            return chain.from_iterable(value.items())
+        case np.generic():
+            return (value.item(),)
+        case Scalar():
+            return (float(value.value) if value.dtype.is_float else int(value.value),)
+        case Enum() if not isinstance(value, DType):
+            return (value.value,)
+    if isinstance(value, EXTENT_LIKE):
+        return [getattr(value, one.name) for one in fields(value)]
+    return ()

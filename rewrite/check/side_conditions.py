@@ -10,12 +10,12 @@ from types import FrameType
 from satura.rewrite.check.both_sides import fingerprint, has_left_value
 from satura.rewrite.check.from_operands import draw_from_operands
 from satura.rewrite.check.instances import (
-    HIGH_RANKS,
     NO_WISH,
     Instance,
     Wish,
     draw_from,
     draw_instance,
+    high_ranks_of,
     is_trivial,
     like,
 )
@@ -33,7 +33,7 @@ from satura.rewrite.language.terms import type_of
 from satura.rewrite.types.attributes import Attribute, Refuse
 from satura.rewrite.types.tensor_type import COMPUTED, TensorType
 
-RARE_RANKS = (None,) * 4 + HIGH_RANKS  # to draw from where little fires
+USUAL_RANKS = (None,) * 4  # so often, beside high ones, where little fires
 MOST_NEAREST = 50
 FURTHER = 300  # draws after something has failed
 RARELY = 50  # of so many matches one fires, or none: few dtypes may be what it needs
@@ -157,7 +157,8 @@ class Firings:
 
     def _rare_wish(self, random: Random, number: int) -> Wish:
         """The next of several restrictions for draws, used when little fires."""
-        rank = random.choice(self._ranks if self._ranks and number % 8 < 4 else RARE_RANKS)
+        rare = (*USUAL_RANKS, *high_ranks_of(self.direction))
+        rank = random.choice(self._ranks if self._ranks and number % 8 < 4 else rare)
         family = random.choice((FLOATING, WHOLE, (random.choice(COMPUTED),)))
         dtypes = (family, named_dtypes(self.direction), ())[number // 2 % 3]
         return Wish(rank, (), dtypes, named=number % 4 < 2, reverses=number % 16 < 8)

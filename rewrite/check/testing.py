@@ -49,6 +49,7 @@ from satura.rewrite.check.index_constants import with_index_constants
 from satura.rewrite.check.instances import Instance, is_well_typed
 from satura.rewrite.check.large_extents import of_large_extents, of_many_elements
 from satura.rewrite.check.lifted import of_more_axes
+from satura.rewrite.check.named_paddings import of_named_paddings
 from satura.rewrite.check.named_values import float_numbers
 from satura.rewrite.check.neighbours import neighbours
 from satura.rewrite.check.open_borders import of_open_borders
@@ -231,6 +232,7 @@ def _extremes(
     yield from of_equal_extents(direction, seed, squares)
     yield from of_large_extents(direction, found, seed, scale)
     yield from of_small_extents(direction, found, seed, scale)
+    yield from of_named_paddings(direction, found, scale)
     yield from of_long_windows(direction, found, seed, scale)
     yield from of_reversed_shapes(direction, seed, scale)
     yield from of_narrow_dtypes(direction, seed, scale)

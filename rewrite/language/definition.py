@@ -11,16 +11,17 @@ import re
 import sys
 import traceback
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from types import CodeType, FunctionType
 
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language import terms
+from satura.rewrite.language.annotations import resolved
 from satura.rewrite.language.called import file_of
 from satura.rewrite.language.families import FAMILY_SORTS, Operands, Others, Some
-from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
+from satura.rewrite.language.mistakes import MistakeError, NoValueError, suggestion, with_article
 from satura.rewrite.language.rule import Rule
 from satura.rewrite.language.terms import (
     Approximate,
@@ -84,6 +85,14 @@ def sorts_of(function: Callable[..., object]) -> dict[str, Sort]:
     return sorts
 
 
+def called_by_name(function: Callable[..., object], arguments: Mapping[str, object]) -> object:
+    """What `function` returns for arguments by name, also where it takes them by position alone."""
+    code = inner_function(function).__code__
+    first = code.co_varnames[: code.co_posonlyargcount]
+    others = {name: value for name, value in arguments.items() if name not in first}
+    return function(*(arguments[name] for name in first), **others)
+
+
 def sorts_of_rule(function: Callable[..., object]) -> dict[str, Sort]:
     """The sorts of the parameters of a law about one op. Raises MistakeError for those of laws
     about many ops, too."""
@@ -98,11 +107,15 @@ def sorts_of_rule(function: Callable[..., object]) -> dict[str, Sort]:
 
 
 def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sort:
-    sort = _annotation_value(annotation, function) if isinstance(annotation, str) else annotation
+    sort = _annotation_value(annotation, function)
     if sort in (Operands, Some, Others):
         kind = typing.cast(type, sort).__name__
         raise MistakeError(f"'{name}: {kind}' has to say of what sort: write {kind}[Tensor]")
-    if (typing.get_origin(sort) or sort) in FAMILY_SORTS:
+    of_many: typing.Any = typing.get_origin(sort)
+    if of_many in (Operands, Some, Others):
+        (given,) = typing.get_args(sort)
+        return typing.cast(Sort, of_many[_sort(name, given, function)])
+    if (of_many or sort) in FAMILY_SORTS:
         return typing.cast(Sort, sort)
     if isinstance(sort, type) and issubclass(sort, SORTS):
         return sort
@@ -114,15 +127,15 @@ def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sor
 _ALL = f"sorts are {', '.join(_SORT_NAMES)}"
 
 
-def _annotation_value(annotation: str, function: Callable[..., object]) -> object:
-    """The value of an annotation's text; the text itself where its names are unknown."""
+def _annotation_value(annotation: object, function: Callable[..., object]) -> object:
+    """What an annotation says; its text where names in that are unknown."""
     outer = inspect.getclosurevars(function).nonlocals
     try:
-        found: object = eval(annotation, {**_globals(function), **outer})
+        return resolved(annotation, {**_globals(function), **outer})
     except (NameError, AttributeError, SyntaxError, TypeError):
         # A sort that is imported inside of an enclosing function cannot be seen from here.
-        return _SORT_NAMES.get(annotation.rpartition(".")[2], annotation)
-    return found
+        text = str(annotation).strip("'\"")
+        return _SORT_NAMES.get(text.rpartition(".")[2], text)
 
 
 def _globals(function: Callable[..., object]) -> dict[str, object]:
@@ -148,6 +161,8 @@ _OPS = {
 
 def reason_of(error: BaseException, function: Callable[..., object]) -> str:
     """What an exception in a rule's definition means, with advice where there is some."""
+    if isinstance(error, NoValueError):
+        return f"{error}{_undecorated(error, function)}"
     if isinstance(error, MistakeError):
         return str(error)
     text = f"{type(error).__name__}: {error}"
@@ -171,9 +186,20 @@ def reason_of(error: BaseException, function: Callable[..., object]) -> str:
     if "<recorded " in text:
         return (
             f"{text}; an attribute has no value while the rule is defined: compute this inside an"
-            " @attribute_function"
+            f" @attribute_function{_undecorated(error, function)}"
         )
     return text
+
+
+def _undecorated(error: BaseException, function: Callable[..., object]) -> str:
+    """The question for `@attribute_function` above what `function` calls and does not record."""
+    codes = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    called = codes[codes.index(function.__code__) + 1 :] if function.__code__ in codes else []
+    name = called[0].co_name if called else ""
+    found = _globals(function).get(name)
+    if not isinstance(found, FunctionType) or str(found.__module__).startswith("satura.rewrite."):
+        return ""
+    return f"; is @attribute_function missing above '{name}'?"
 
 
 def name_advice(name: str, known: Iterable[str], lines: str) -> str:

@@ -39,6 +39,8 @@ What a law says:
 - An attribute on the right may be computed: by methods and fields (`p.inverse`), by operators, by a
   constructor (`Shape(x.type.shape)`), or by any `@attribute_function`. `t.type` is the type of a
   term. A condition is a bool computed likewise; `&`, `|` and `~` are their and, or and not.
+  Conditions are asked in the order of writing, up to the first that does not hold: one without
+  which another would fail stands before it.
 - An attribute on the left may be computed too, when all its variables are bound elsewhere on the
   left: `transpose(transpose(x, p), p.inverse)` matches where the attribute has that value. So
   `equates(a, b)` works as long as each side names every variable somewhere outside computations.
@@ -61,7 +63,8 @@ Bit for bit means:
   same elements along its axes. A law that adds others, or in another order, holds up to rounding.
   Kernels add in an order that suits the layout, so a law that moves axes may change their sums.
 
-Tests try extents up to 1,030, and beside the numbers that a law names; where its left side counts,
+Tests try ranks up to 6, and 7 and 8 where a law names them. They try extents up to 1,030, and
+beside the numbers that stand in a law or are read by its functions; where its left side counts,
 sums or has positions, up to 140,001 along one axis; where it is about `extent` alone, up to 2^31.
 What goes wrong only beyond them is not found, as that `iota` in f32 has gaps above 2^24. A proof is
 for all sizes.
@@ -104,10 +107,11 @@ from functools import lru_cache
 from typing import overload
 
 from satura.rewrite.errors import RuleError, brief
-from satura.rewrite.language.answers import check_comparisons, check_condition
+from satura.rewrite.language.answers import check_arguments, check_comparisons, check_condition
 from satura.rewrite.language.called import file_of
 from satura.rewrite.language.definition import (
     SORTS,
+    called_by_name,
     check_kind,
     check_name,
     check_options,
@@ -193,7 +197,11 @@ def _law(left: object, right: object, conditions: tuple[object, ...]) -> Law:
 
 def _condition(value: object) -> Expression:
     if not isinstance(value, Recorder):
-        raise MistakeError(f"the condition {value} does not depend on any attribute")
+        raise MistakeError(
+            f"the condition {value} does not depend on any attribute: `is`, isinstance() and texts"
+            " such as f-strings are decided while the rule is defined; do that inside an"
+            " @attribute_function"
+        )
     expression = expression_of(value)
     check_condition(expression)
     return expression
@@ -284,7 +292,7 @@ def _rule(function: Callable[..., Law], exact: bool, reading: Reading | None = N
             )
         variables = reading.variables if reading else sorts_of_rule(function)
         values = {key: _variable(key, sort) for key, sort in variables.items()}
-        result = function(**(reading.arguments(values) if reading else values))
+        result = called_by_name(function, reading.arguments(values) if reading else values)
         if not isinstance(result, Law):
             raise MistakeError(f"it must return rewrites(…) or equates(…), not {brief(result)}")
         directions = []
@@ -355,6 +363,7 @@ def _direction(
             )
     for expression in direction.expressions:
         check_comparisons(expression)
+        check_arguments(expression)
     check_types(left, right)
     return direction
 

@@ -23,8 +23,9 @@ from satura.rewrite.language.annotations import (
     has_members_of_its_own,
     method_of,
     returned_class,
+    shows_its_members,
 )
-from satura.rewrite.language.mistakes import MistakeError, suggestion
+from satura.rewrite.language.mistakes import MistakeError, NoValueError, suggestion
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -144,7 +145,7 @@ class Apply(Expression):
         """Whether it calls a function by its name, and no operator, method or class."""
         return isinstance(self.function, FunctionType) and self.function is not _tuple
 
-    @property
+    @functools.cached_property
     def called(self) -> Callable[..., object] | None:
         """The function that it calls, which may be a method; None for operators and fields."""
         first = self.arguments[0] if self.arguments else None
@@ -157,7 +158,7 @@ class Apply(Expression):
         is_class = isinstance(self.function, type)
         return self.function if is_class or self.is_of_author else None
 
-    @property
+    @functools.cached_property
     def answers(self) -> Class:
         if self.function is getattr:
             return class_of_field(*self._owner_and_name)
@@ -242,7 +243,7 @@ class Recorder(Placeholder):
         if name.startswith("__"):
             raise AttributeError(name)
         owner = self._satura_expression.answers
-        if owner is not None and not has_members_of_its_own(owner):
+        if owner is not None and shows_its_members(owner):
             _check_attribute(owner, name)
         return _record(getattr, self, name)
 
@@ -253,7 +254,7 @@ class Recorder(Placeholder):
         return _record(operator.getitem, self, index)
 
     def __bool__(self) -> bool:
-        raise MistakeError(
+        raise NoValueError(
             "an attribute has no value while the rule is defined: `if`, `and`, `or`, `not`, chained"
             " comparisons and `==` of two attributes that are made here cannot be recorded; combine"
             " conditions with `&`, `|` and `~`, give several, compare fields as in"
@@ -261,7 +262,7 @@ class Recorder(Placeholder):
         )
 
     def _refuse(self, *arguments: object) -> NoReturn:
-        raise MistakeError(
+        raise NoValueError(
             "iterating over an attribute, unpacking it, len(), `in` and using it as a plain number"
             " cannot be recorded; do it inside an @attribute_function"
         )
@@ -383,7 +384,7 @@ def _check_arity(
 ) -> None:
     """Raise MistakeError where `function` does not take so many arguments."""
     with suppress(ValueError):  # some functions that are written in C have no signature
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, follow_wrapped=False)
         try:
             signature.bind(*arguments, **keywords)
         except TypeError as error:

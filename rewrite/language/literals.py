@@ -7,7 +7,19 @@ from collections.abc import Collection, Mapping
 from satura.rewrite.language.mistakes import MistakeError, suggestion
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.ops.reductions import REDUCTIONS
-from satura.rewrite.types.attributes import Axes, Axis, BinaryFn, Perm, ReduceFn, UnaryFn
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    BinaryFn,
+    Padding,
+    Perm,
+    ReduceFn,
+    Shape,
+    Slices,
+    UnaryFn,
+    Window,
+)
+from satura.rewrite.types.dims import Dim
 
 FUNCTIONS: Mapping[type, Collection[str]] = {
     UnaryFn: UNARY, BinaryFn: BINARY, ReduceFn: REDUCTIONS,
@@ -15,8 +27,7 @@ FUNCTIONS: Mapping[type, Collection[str]] = {
 
 
 def check_literal(value: object) -> None:
-    """Raise MistakeError for a scalar function that does not exist, for negative axes, and for what
-    is no permutation."""
+    """Raise MistakeError for a scalar function that does not exist, and for what no axes have."""
     if isinstance(value, UnaryFn | BinaryFn | ReduceFn):
         names = FUNCTIONS[type(value)]
         if value.name not in names:
@@ -25,8 +36,29 @@ def check_literal(value: object) -> None:
     axes = (value.index,) if isinstance(value, Axis) else ()
     if any(axis < 0 for axis in (value.indices if isinstance(value, Axes) else axes)):
         raise MistakeError(f"{value!r}: axes are counted from 0, from the first one")
+    if isinstance(value, Axes) and list(value.indices) != sorted({*value.indices}):
+        raise MistakeError(f"{value!r}: axes stand in order, each once")
+    if isinstance(value, Slices) and 0 in value.steps:
+        raise MistakeError(f"{value!r}: a step is never 0")
+    amounts = _amounts(value)
+    if any(isinstance(each, int) and each < 0 for each in amounts):
+        raise MistakeError(f"{value!r}: what a {type(value).__name__} counts is never negative")
     if isinstance(value, Perm) and sorted(value.order) != [*range(len(value.order))]:
         raise MistakeError(
             f"{value!r} is no permutation: each of the axes 0 to {len(value.order) - 1} stands in"
             " it once"
         )
+
+
+def _amounts(value: object) -> tuple[Dim, ...]:
+    """The numbers of elements that an attribute is made of."""
+    match value:
+        case Shape(dims):
+            return dims
+        case Padding(lo, hi):
+            return (*lo, *hi)
+        case Slices(starts, sizes, _):
+            return (*starts, *sizes)
+        case Window(sizes, strides, dilations):
+            return (*sizes, *strides, *dilations)
+    return ()

@@ -12,6 +12,10 @@ class MistakeError(Exception):
     """What is wrong in a rule; `rule` adds the rule's name, file and line."""
 
 
+class NoValueError(MistakeError):
+    """What is wrong where a rule asks an attribute for its value."""
+
+
 def suggestion(name: str, choices: Iterable[str]) -> str:
     """`; did you mean 'x'?`, or 'x' or 'y' where both are closest; nothing where none is close."""
     close = difflib.get_close_matches(name, sorted(set(choices)), _MOST_SUGGESTED)

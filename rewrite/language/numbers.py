@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+import numpy as np
+
 from satura.rewrite.language.expressions import attribute_function
 from satura.rewrite.types.attributes import Refuse, Shape
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType, TensorType
 
+T = TypeVar("T")
 Number = bool | int | float
+
+
+def as_number(value: T) -> T | Number:
+    """`value`, where a number of NumPy's, of any of its types, has become Python's."""
+    number = value.item() if isinstance(value, np.generic) else value
+    return number if isinstance(number, Number) else value
 
 
 @attribute_function

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from satura.rewrite.errors import ExpressionError, RuleError, brief
-from satura.rewrite.language.answers import undeclared
+from satura.rewrite.language.answers import attribute_value, undeclared
 from satura.rewrite.language.called import failed_function
 from satura.rewrite.language.expressions import (
     Apply,
@@ -22,14 +22,14 @@ from satura.rewrite.language.expressions import (
     Values,
     is_of_expression,
 )
-from satura.rewrite.language.mistakes import suggestion, with_article
+from satura.rewrite.language.mistakes import suggestion
 from satura.rewrite.language.modules import imported_module
 from satura.rewrite.language.terms import Application, ScalarTerm, Term, subterms
 from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.attributes import Attribute, Refuse
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import SymbolicDim
-from satura.rewrite.types.plain import KindError, as_plain
+from satura.rewrite.types.plain import KindError
 
 Sort = type
 Entry = TypeVar("Entry", "Rule", "Family")
@@ -62,14 +62,7 @@ class Computed:
 
     def value(self, values: Values) -> Attribute:
         """The value, made plain. Raises Refuse where there is none, TypeError for another class."""
-        result = self.expression.evaluate(values)
-        if type(result) is not self.sort:  # a subclass could answer anything, anywhere
-            kind = type(result).__name__
-            must = f"{self.expression} must be {with_article(self.sort)}"
-            raise KindError(
-                undeclared(self.expression, result) or f"{must}, not a {kind}: {brief(result)}"
-            )
-        return typing.cast(Attribute, as_plain(result))
+        return attribute_value(self.expression, self.sort, values)
 
 
 class _Unmet(Refuse):

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast as assume
 
+import numpy as np
+
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.language.answers import check_answer, told
+from satura.rewrite.language.answers import attribute_value, check_answer, told
 from satura.rewrite.language.expressions import (
     Expression,
     Literal,
@@ -24,7 +26,7 @@ from satura.rewrite.language.expressions import (
 )  # fmt: skip
 from satura.rewrite.language.literals import FUNCTIONS, check_literal
 from satura.rewrite.language.mistakes import MistakeError, with_article
-from satura.rewrite.language.numbers import Number, scalar_like, shape_like, unit_like
+from satura.rewrite.language.numbers import Number, as_number, scalar_like, shape_like, unit_like
 from satura.rewrite.ops import REGISTRY, Op
 from satura.rewrite.program.program import ProgramBuilder
 from satura.rewrite.types.attributes import (
@@ -44,7 +46,7 @@ from satura.rewrite.types.attributes import (
     Window,
 )
 from satura.rewrite.types.constant import Constant, Scalar
-from satura.rewrite.types.plain import as_plain
+from satura.rewrite.types.plain import KindError, as_plain
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 
@@ -176,7 +178,10 @@ def type_of(term: Term, values: Values) -> TensorType:
         return TensorType(assume(Scalar, term.value.evaluate(values)).dtype, ())
     assert isinstance(term, Application)
     operands = tuple(type_of(operand, values) for operand in term.operands)
-    attributes = tuple(_attribute_value(value, values) for value in term.attributes)
+    try:
+        attributes = _attribute_values(term, values)
+    except KindError as error:
+        raise Refuse(str(error)) from error
     try:
         result = term.op.infer(operands, attributes)
     except ProgramError as error:
@@ -199,16 +204,16 @@ def build_term(
         return builder.add("constant", (), Constant(scalar.array))
     assert isinstance(term, Application)
     operands = [build_term(operand, builder, tensors, values) for operand in term.operands]
-    attributes = [_attribute_value(value, values) for value in term.attributes]
-    return builder.add(term.op.name, operands, *attributes)
+    return builder.add(term.op.name, operands, *_attribute_values(term, values))
 
 
-def _attribute_value(expression: Expression, values: Values) -> Attribute:
-    return as_plain(assume(Attribute, expression.evaluate(values)))
+def _attribute_values(term: Application, values: Values) -> tuple[Attribute, ...]:
+    pairs = zip(term.attributes, term.op.attributes, strict=True)
+    return tuple(attribute_value(expression, sort, values) for expression, sort in pairs)
 
 
 Operand = Term | Scalar
-OperandOrNumber = Operand | Number
+OperandOrNumber = Operand | Number | np.generic
 
 
 def operand_of(value: object, taker: str) -> Term:
@@ -219,7 +224,7 @@ def operand_of(value: object, taker: str) -> Term:
     if isinstance(value, Recorder | Scalar) and expression.answers in (Scalar, None):
         return ScalarTerm(expression)
     advice = "tensors come first, then attributes (functions before both)"
-    if isinstance(value, Number):
+    if isinstance(as_number(value), Number):
         advice = (
             "a number may stand beside a tensor, in binary, select and pad; alone, write"
             " broadcast(reshape(scalar(c), ones), shape), where attribute functions of a type"
@@ -240,7 +245,7 @@ def _attribute(value: object, sort: type, op: str) -> Expression:
     return expression
 
 
-def _apply(name: str, operands: tuple[Operand, ...], *attributes: object) -> Term:
+def _apply(name: str, operands: tuple[OperandOrNumber, ...], *attributes: object) -> Term:
     op = REGISTRY[name]
     return Application(
         op,
@@ -254,6 +259,7 @@ def _apply(name: str, operands: tuple[Operand, ...], *attributes: object) -> Ter
 
 def _of_one_type(taker: str, x: OperandOrNumber, y: OperandOrNumber) -> tuple[Term, Term]:
     """`x` and `y`, where a number has become a constant of the other's type."""
+    x, y = as_number(x), as_number(y)
     if isinstance(x, Number) and isinstance(y, Number):
         raise MistakeError(f"{taker} takes a tensor beside a number, not {x} and {y}")
     if isinstance(x, Number):
@@ -320,6 +326,7 @@ def slice_(x: Operand, slices: Slices) -> Term:
 
 def pad(x: Operand, value: OperandOrNumber, padding: Padding) -> Term:
     """A number as `value` is an element of x's type."""
+    value = as_number(value)
     if isinstance(value, Number):
         value = ScalarTerm(expression_of(scalar_like(value, operand_of(x, "pad").type)))
     return _apply("pad", (x, value), padding)
