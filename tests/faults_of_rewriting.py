@@ -177,6 +177,18 @@ REWRITING_FAULTS = (
         "tests/test_features.py",
     ),
     Fault(
+        "rewrite/extract/variants.py",
+        "if is_other and all(",
+        "if False and all(",
+        "tests/test_extractors.py",
+    ),
+    Fault(
+        "rewrite/extract/options.py",
+        "any(_does_as_well(self[each][1], found) for each in others)",
+        "False",
+        "tests/test_extractors.py",
+    ),
+    Fault(
         "rewrite/extract/settle.py",
         "        if not copies:\n",
         "        if True:\n",

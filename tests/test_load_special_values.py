@@ -207,6 +207,19 @@ def test_the_nearest_element_is_that_of_the_reference(coordinates: str, rounding
         assert not np.array_equal(run(model, {"x": x})[0], expected)
 
 
+@pytest.mark.parametrize("rounding", ["ceil", "floor", "round_prefer_floor", "round_prefer_ceil"])
+@pytest.mark.parametrize("scale", [0.5, 0.75, 2.5])
+def test_places_about_the_middle_are_exact(rounding: str, scale: float) -> None:
+    """Where the scale is a float, so are they: none is beside the element that it is on."""
+    proto = node(
+        "Resize", "x - s", mode="nearest", nearest_mode=rounding,
+        coordinate_transformation_mode="half_pixel_symmetric",
+    )  # fmt: skip
+    model = make_model([proto], {"x": (7,)}, {"s": floats([scale])}, 19)
+    x = np.arange(7, dtype=np.float32)
+    np.testing.assert_array_equal(satura.interpret(model, {"x": x})["y"], run(model, {"x": x})[0])
+
+
 @pytest.mark.parametrize("extent", [4, "n"])
 @pytest.mark.parametrize("part", [(0.1, 0.8), (0.3, 0.9)])
 def test_the_nearest_element_of_a_part_is_that_of_the_reference(
