@@ -186,7 +186,7 @@ REWRITING_FAULTS = (
         "rewrite/extract/options.py",
         "any(_does_as_well(self[each][1], found) for each in others)",
         "False",
-        "tests/test_extractors.py",
+        "tests/test_fragments.py",
     ),
     Fault(
         "rewrite/extract/settle.py",
@@ -204,7 +204,7 @@ REWRITING_FAULTS = (
         "rewrite/extract/options.py",
         "if found.template.form in _LOOPS:",
         "if False:",
-        "tests/test_extract.py",
+        "tests/test_fragments.py",
     ),
     Fault(
         "rewrite/extract/combine.py",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -232,22 +231,6 @@ def test_a_row_beside_what_it_reads_once_more_is_one_dispatch() -> None:
 class Launches(CostModel):
     def seconds(self, features: Features) -> float:
         return 1e-6
-
-
-def test_what_is_cheaper_inside_rows_is_kept_beside_what_is_cheaper_in_a_loop() -> None:
-    """A loop is cut into runs by a pad; in a row each element is told from its neighbours."""
-    build = Builder()
-    x = build.input("x", DType.F32, (40, 60))
-    padded = build.pad(build.slice(x, (0, 0), (40, 58)), (0, 1), (0, 1))
-    sines = build.unary("sin", x)
-    outputs = {"row": build.reduce("sum", padded, (1,)), "loop": build.unary("neg", padded)}
-    classes = unrewritten(build.program(outputs | {"sines": sines}))
-    nodes = list(classes.nodes)
-    nodes[padded] += nodes[sines]  # as if they were equal
-    for output, is_cut in (("row", False), ("loop", True)):
-        one = replace(classes, nodes=tuple(nodes), outputs=((output, outputs[output]),))
-        (dispatch,) = (found := extract(one)).dispatches
-        assert ("pad" in {found.program.nodes[node].op.name for node in dispatch.nodes}) == is_cut
 
 
 def test_a_cost_model_of_a_users_own_fuses_by_its_own_seconds() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -187,6 +187,38 @@ def test_depthwise_windows_convert_octets_that_they_read(
     code = kernel_code(chosen, last, 1, ConstantStore(), False)
     assert code is not None
     assert not re.search(r"choose\(v\w+, v\w+, v", code.text)
+
+
+def test_what_is_cheaper_inside_rows_is_kept_beside_what_is_cheaper_in_a_loop() -> None:
+    """A loop is cut into runs by a pad; in a row each element is told from its neighbours."""
+    build = Builder()
+    x = build.input("x", DType.F32, (40, 60))
+    padded = build.pad(build.slice(x, (0, 0), (40, 58)), (0, 1), (0, 1))
+    sines = build.unary("sin", x)
+    outputs = {"row": build.reduce("sum", padded, (1,)), "loop": build.unary("neg", padded)}
+    classes = unrewritten(build.program(outputs | {"sines": sines}))
+    nodes = list(classes.nodes)
+    nodes[padded] += nodes[sines]  # as if they were equal
+    for output, is_cut in (("row", False), ("loop", True)):
+        one = replace(classes, nodes=tuple(nodes), outputs=((output, outputs[output]),))
+        found = enumerate_fragments(one, Templates(MODEL))
+        (dispatch,) = (made := schedule(found, found.start)).dispatches
+        assert ("pad" in {made.program.nodes[node].op.name for node in dispatch.nodes}) == is_cut
+
+
+@pytest.mark.parametrize("seed", deep_but((1, 9, 1066), range(40)))
+def test_no_option_does_as_well_as_another_with_fewer_classes(seed: int) -> None:
+    """A wide search has few places for options, and none for what is of no use."""
+    made = rewrite(random_program(seed)[0], "default", None, None)
+    classes = made.saturation.best_classes
+    assert classes is not None
+    wide = enumerate_fragments(classes, Templates(MODEL), 8).enumeration
+    for options in wide.options:
+        kept = {key: each for key, (_, each) in options.items() if isinstance(key, tuple)}
+        for (key, first), (other, second) in permutations(kept.items(), 2):
+            if key[0] == other[0] and not first.leaves & ~second.leaves:
+                alone = [each.template.prices.inlined + each.given for each in (first, second)]
+                assert alone[0] > alone[1] or first.template.longer_in_rows > 0
 
 
 def test_what_is_not_tried_does_not_fuse() -> None:
