@@ -112,13 +112,13 @@ REWRITING_FAULTS = (
     ),
     Fault(
         "rewrite/extract/enumeration.py",
-        "if found.leaves & self._outputs:",
+        "if width > 1 and found.leaves & self._outputs:",
         "if found is None:",
         "tests/test_extractors.py",
     ),
     Fault(
         "rewrite/extract/combine.py",
-        "of_each(held, amount)",
+        "in_loops_apart(held, amount)",
         "(amount[0], held[1] + amount[1])",
         "tests/test_features.py",
     ),
@@ -187,6 +187,12 @@ REWRITING_FAULTS = (
         "any(_does_as_well(self[each][1], found) for each in others)",
         "False",
         "tests/test_fragments.py",
+    ),
+    Fault(
+        "rewrite/extract/local_search.py",
+        "elif not levels or not self.leave(reader, changed, levels - 1):",
+        "else:",
+        "tests/test_extractors.py",
     ),
     Fault(
         "rewrite/extract/settle.py",

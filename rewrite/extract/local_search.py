@@ -210,7 +210,7 @@ class _Search(Picks):
             self.drop((cls,))
             if self.upwards and not self.is_less(self.total, before):
                 if leaf is not None and self.uses[leaf]:
-                    self.leave(leaf, changed)
+                    self.leave(leaf, changed, self.upwards)
                 self.settle(changed)
             if self.keep_or_undo(before, changed):
                 kept += [cls, *dict(changed)]
@@ -279,15 +279,17 @@ class _Search(Picks):
                 break
             before = self.total
             changed: list[tuple[int, int]] = []
-            if self.leave(cls, changed) and leaf is not None and self.uses[leaf]:
+            left = self.leave(cls, changed, self.upwards)
+            if left and leaf is not None and self.uses[leaf]:
                 self.leave(leaf, changed)
             if self.keep_or_undo(before, changed):
                 return [cls, *dict(changed)]
         return []
 
-    def leave(self, cls: int, changed: list[tuple[int, int]]) -> bool:
+    def leave(self, cls: int, changed: list[tuple[int, int]], levels: int = 0) -> bool:
         """Let all that read a class do without it, if they can; what changes is noted with its old
-        pick. What is not computed comes first, where that is looked at: others may need it then."""
+        pick. What is not computed comes first, where that is looked at: others may need it then.
+        What cannot do without it is left in turn by what reads that, so many `levels` up."""
         if cls in self.graph.goals:
             return False
         readers = [user for user in self.graph.users[cls] if cls in self.below[user]]
@@ -298,7 +300,8 @@ class _Search(Picks):
         for reader in readers:
             if self.uses[reader]:
                 old = self.picks[reader]
-                if not self.choose_without(reader, cls):
+                if self.choose_without(reader, cls):
+                    changed.append((reader, old))
+                elif not levels or not self.leave(reader, changed, levels - 1):
                     return False
-                changed.append((reader, old))
         return True
