@@ -195,6 +195,12 @@ REWRITING_FAULTS = (
         "tests/test_extractors.py",
     ),
     Fault(
+        "rewrite/extract/losers.py",
+        "COPIES if is_placement and left",
+        "COPIES if False and left",
+        "tests/test_why_command.py",
+    ),
+    Fault(
         "rewrite/extract/settle.py",
         "        if not copies:\n",
         "        if True:\n",

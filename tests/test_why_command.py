@@ -11,11 +11,15 @@ import pytest
 from satura.commands.choice import _Told
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import best_choice, saturate
+from satura.rewrite.extract.extract import choices, searched
 from satura.rewrite.extract.losers import contest
-from satura.rewrite.extract.settle import assembly
+from satura.rewrite.extract.settle import assembly, settle
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.tensor_type import DType
 from tests.command_line import Run, runs
 from tests.onnx_models import make_model, node
 from tests.random_programs import random_program
+from tests.test_extract import conv_block, unrewritten
 
 FILE = '''
 from satura.rewrite.types.attributes import Perm
@@ -162,6 +166,21 @@ def test_the_command_says_which_candidates_lost(model: Path, run: Run) -> None:
         and "%0 is an input or a constant, and nothing was to choose; dispatches store %" in err
     )
     assert run(model)[0] == 2
+
+
+def test_a_placement_that_needs_copies_loses_by_them() -> None:
+    """Its candidate was charged for the parts that another concat has."""
+    build = Builder()
+    parts = [conv_block(build, build.input(name, DType.F32, (2, 6, 6, 8)), 8, 12) for name in "xy"]
+    concats = {f"along {axis}": build.concat(parts, axis) for axis in (0, 3)}
+    made = settle(choices(unrewritten(build.program(concats))), searched)
+    found, result = made.candidates, made.result
+    contests = [contest(found, result, cls) for cls in result.choice]
+    terms = [dict(loser.terms) for each in contests for loser in each.losers]
+    assert max(each.get("copies", 0.0) for each in terms) > found.model.rates["launch"]
+    for each in contests:
+        for loser in each.losers:
+            assert sum(dict(loser.terms).values()) == pytest.approx(loser.whole - result.cost)
 
 
 @pytest.mark.deep

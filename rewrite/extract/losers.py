@@ -13,6 +13,7 @@ from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.candidates import Candidates
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.features import copy_features
+from satura.rewrite.extract.forms import Fused
 from satura.rewrite.extract.fragments import Fragment
 from satura.rewrite.extract.greedy import cheapest_dags, chosen
 from satura.rewrite.extract.local_search import improve
@@ -20,6 +21,7 @@ from satura.rewrite.extract.local_search import improve
 MOST = 8  # losers of which the rest is chosen again: each takes a search
 LEAST = 1e-12  # seconds of a term that says nothing
 OTHER = "constants and ties"
+COPIES = "copies"  # of parts of a concat, which the choice turned out to need
 
 
 @dataclass(frozen=True)
@@ -113,12 +115,14 @@ def _terms(found: Candidates, choice: Mapping[int, int]) -> dict[str, float]:
     for candidate in choice.values():
         fragment = found.fragment(candidate)
         features = [fragment.features(found.classes)]
-        if fragment.copied or fragment.form.value == "placement":
+        is_placement = fragment.form is Fused.PLACEMENT
+        if is_placement:
             features = [copy_features("", size) for size in fragment.copied]
         left = found.graph.costs[candidate]
         for each in features:
             for name, seconds in found.model.terms(each).items():
                 total[name] = total.get(name, 0.0) + seconds
                 left -= seconds
-        total[OTHER] = total.get(OTHER, 0.0) + left
+        rest = COPIES if is_placement and left > 2 * found.model.constant else OTHER
+        total[rest] = total.get(rest, 0.0) + left
     return total
