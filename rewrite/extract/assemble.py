@@ -53,6 +53,11 @@ class Assembly:
     constants: tuple[int, ...]
     stored: Mapping[int, int]
 
+    @property
+    def class_of(self) -> dict[int, int]:
+        """The class that each of these nodes stands for."""
+        return {node: cls for cls, node in self.stored.items()}
+
 
 def assemble(
     classes: EClasses, chosen: Mapping[int, Fragment], folding: Folding, model: CostModel

@@ -166,7 +166,7 @@ def extract_unrefused(
         refused = refusals(made)
         if not refused:
             return made, list(struck.values())
-        class_of = {node: cls for cls, node in parts.stored.items()}
+        class_of = parts.class_of
         for number, reason in refused.items():
             dispatch = made.dispatches[number]
             instance = found.found[result.choice[class_of[dispatch.root]]]

@@ -32,7 +32,11 @@ class Homes:
 
 def place(assembly: Assembly, model: CostModel) -> Schedule:
     """The schedule of `assembly`: homes decided, copies inserted where a part cannot be placed."""
-    homes = find_homes(assembly, model)
+    return placed(assembly, find_homes(assembly, model))
+
+
+def placed(assembly: Assembly, homes: Homes) -> Schedule:
+    """The schedule of `assembly` with these homes."""
     dispatches: list[Dispatch] = []
     for group in assembly.groups:
         if group.form is None:
@@ -47,10 +51,10 @@ def place(assembly: Assembly, model: CostModel) -> Schedule:
     return Schedule(assembly.program, tuple(dispatches), assembly.constants, ordered, seconds)
 
 
-def uncharged_copies(assembly: Assembly, model: CostModel) -> dict[int, float]:
+def uncharged_copies(assembly: Assembly, homes: Homes) -> dict[int, float]:
     """Seconds of copies that no candidate was charged for, by the concat: a part that could have
     been written in place is written elsewhere, as another choice demands."""
-    copies = find_homes(assembly, model).copies
+    copies = homes.copies
     found = {
         group.root: sum(copy.seconds for copy in copies[group.root]) - group.seconds
         for group in assembly.groups

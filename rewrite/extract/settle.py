@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from satura.rewrite.extract.assemble import Assembly, assemble
 from satura.rewrite.extract.candidates import Candidates
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
-from satura.rewrite.extract.placement import place, uncharged_copies
+from satura.rewrite.extract.placement import find_homes, place, placed, uncharged_copies
 from satura.rewrite.extract.schedule import Schedule
 
 _TRIES = 4  # each charges what the one before did not know
@@ -36,13 +36,14 @@ def settle(found: Candidates, search: Callable[[Candidates], Result]) -> Settled
     for _ in range(_TRIES):
         result = search(found)
         parts = assembly(found, result)
-        made = Settled(found, result, place(parts, found.model))
+        homes = find_homes(parts, found.model)
+        made = Settled(found, result, placed(parts, homes))
         if best is None or made.schedule.seconds < best.schedule.seconds:
             best = made
-        copies = uncharged_copies(parts, found.model)
+        copies = uncharged_copies(parts, homes)
         if not copies:
             break
-        class_of = {node: cls for cls, node in parts.stored.items()}
+        class_of = parts.class_of
         found = _charged(found, {result.choice[class_of[n]]: copies[n] for n in copies})
     assert best is not None
     return best
