@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 F32_BYTES = 4
 LARGEST_BLOCK = 16  # rows, a register each
+SMALLEST_BLOCK = 4  # elements one by one take no longer
 MICROKERNEL = "satura_microkernel_"  # what symbols of microkernels begin with; a name follows
 
 _MATRICES, _MATRICES_OF_BF16 = {"+amxtile", "+amxint8"}, {"+amxtile", "+amxbf16"}
@@ -81,9 +82,14 @@ class Target(NamedTuple):
         narrow = self.vector_bytes == 16 and "+ssse3" not in self.features.split(",")
         return self.triple.startswith("x86_64") and not narrow
 
-    def block_edge(self, itemsize: int) -> int:
-        """The rows and columns of a square block that is transposed in registers."""
-        return min(LARGEST_BLOCK, self.vector_bytes // itemsize)
+    def block_edges(self, itemsize: int) -> tuple[int, ...]:
+        """The rows and columns of square blocks that are transposed in registers, largest first."""
+        edge = min(LARGEST_BLOCK, self.vector_bytes // itemsize)
+        edges = [edge]
+        while edge > SMALLEST_BLOCK:
+            edge //= 2
+            edges.append(edge)
+        return tuple(edges)
 
     @property
     def identity(self) -> str:

@@ -104,6 +104,13 @@ def quantized() -> Program:
     return build.program({"y": build.cast(steps, DType.I8)})
 
 
+def channels() -> Program:
+    """Pixels whose channels become planes."""
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 28, 28, 3))
+    return build.program({"y": build.transpose(x, (0, 3, 1, 2))})
+
+
 def depthwise() -> Program:
     """A window over channels, with an epilogue."""
     build = Builder()
@@ -175,7 +182,7 @@ def doubles() -> Program:
 PROGRAMS = {
     "depthwise": depthwise, "planar": planar, "groups": groups, "pool": pool,
     "full_groups": lambda: groups(target.host_target().lanes),
-    "upsampled": upsampled, "elementwise": elementwise, "contraction": contraction,
+    "upsampled": upsampled, "channels": channels, "elementwise": elementwise, "contraction": contraction,
     "winograd": winograd,
     "attention": attention,
     "functions": functions, "softmax": softmax, "places": places, "quantized": quantized,

@@ -41,7 +41,7 @@ INSTRUCTIONS = {
     "winograd": ["addps", "subps", "fmadd"], "softmax": ["addps", "divps"],
     "depthwise": ["fmadd"], "planar": ["fmadd"], "groups": ["fmadd"], "pool": ["pmaxsd"],
     "places": ["pmaxsd"], "attention": ["addps", "fmadd"],
-    "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "cvttps2dq"],
+    "channels": ["(?:perm|shuf|blend)"], "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "cvttps2dq"],
 }  # fmt: skip
 CALLS = re.compile(r"\t(?:call|bl)\w*\t(.*)")
 PLANES = ["depthwise", "planar", "groups"]
@@ -99,7 +99,7 @@ def test_vectors_are_as_wide_as_the_cpu_has_them(case: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("cpu", deep_but(FEW[:1], [cpu for cpu in CPUS if cpu != NEON]))
-@pytest.mark.parametrize("program", deep_but(["planar"], [*PLANES, "upsampled"]))
+@pytest.mark.parametrize("program", deep_but(["planar"], [*PLANES, "upsampled", "channels"]))
 def test_windows_move_no_single_elements(cpu: str, program: str) -> None:
     """What they step over or store between is a matter of shuffles."""
     assert not re.search(r"\tvp?(?:gather|scatter)", assembly_for(cpu, program))

@@ -70,7 +70,7 @@ def test_a_transpose_keeps_only_the_loops_it_needs() -> None:
     build = Builder()
     x = build.input("x", F32, (2, 3, 4, 5))
     program = build.program({"y": build.transpose(x, (0, 2, 3, 1))})
-    assert nests_of(program) == [(2, 20, 3)]
+    assert nests_of(program) == [(2, 3, 20)]
 
 
 def test_a_broadcast_row_splits_the_loop() -> None:

@@ -17,6 +17,8 @@ SHAPES = [
     ((17, 130), (1, 0)),
     ((3, 33, 5, 70), (0, 2, 3, 1)),
     ((2, 9, 8, 21), (3, 1, 0, 2)),
+    *(((5, narrow, 70), (0, 2, 1)) for narrow in (5, 8, 13)),
+    *(((70, narrow), (1, 0)) for narrow in (6, 11, 15)),
 ]
 
 
@@ -42,6 +44,44 @@ def test_transposes(dtype: DType, threads: int) -> None:
         got = compiled.run({"x": given})["y"]
         expected = np.ascontiguousarray(np.transpose(given, perm))
         np.testing.assert_array_equal(got.view(np.uint8), expected.view(np.uint8))
+
+
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.U8], COMPUTED))
+def test_few_channels_turned_either_way(dtype: DType) -> None:
+    """As those of images: what lies or shall lie side by side is moved in one pass over pixels."""
+    for channels in (2, 3, 4):
+        for shape, perm in (
+            ((5, 3, 7, channels), (0, 3, 1, 2)), ((2, channels, 5, 13), (0, 2, 3, 1)),
+        ):  # fmt: skip
+            build = Builder()
+            x = build.input("x", dtype, shape)
+            program = build.program({"y": build.transpose(x, perm)})
+            compiled = compile_schedule(one_dispatch(program), 2)
+            (kernel,) = compiled.executables()
+            assert f"{channels - 1}*a" in kernel.source and "short_loops" in kernel.source
+            given = bits(dtype, shape)
+            got = compiled.run({"x": given})["y"]
+            expected = np.ascontiguousarray(np.transpose(given, perm))
+            np.testing.assert_array_equal(got.view(np.uint8), expected.view(np.uint8))
+
+
+def test_work_on_few_channels_that_are_turned() -> None:
+    """As images are prepared: scaled by a number for each channel, from octets."""
+    build = Builder()
+    x = build.input("x", DType.U8, (2, 9, 11, 3))
+    scale = build.input("scale", DType.F32, (1, 1, 1, 3))
+    wide = build.broadcast(scale, (2, 9, 11, 3))
+    scaled = build.binary("mul", build.cast(x, DType.F32), wide)
+    program = build.program({"y": build.transpose(scaled, (0, 3, 1, 2))})
+    given = {
+        "x": bits(DType.U8, (2, 9, 11, 3)),
+        "scale": np.array([0.5, np.nan, -0.0], np.float32).reshape(1, 1, 1, 3),
+    }
+    for threads in (1, 3):
+        compiled = compile_schedule(one_dispatch(program), threads)
+        assert "short_loops" in compiled.executables()[0].source
+        expected = interpret(program, given)["y"]
+        np.testing.assert_array_equal(compiled.run(given)["y"], expected)
 
 
 def test_a_transposed_part_of_a_tensor() -> None:

@@ -226,7 +226,8 @@ def _transposing_lines(lanes: int, size: int, word: int, depth: str) -> list[str
         f"{INDENT * 2}for k in range(0, done, {lanes}):",
         f"{INDENT * 3}origin = source + n * right_column_stride + k * {word}",
         f"{INDENT * 3}line = weights + k * {size} + n * {word}",
-        f"{INDENT * 3}transpose_block_{8 * word}(origin, right_column_stride, line, {size})",
+        f"{INDENT * 3}transpose_block_{8 * word}"
+        f"({lanes}, origin, right_column_stride, line, {size})",
     ]
 
 

@@ -23,7 +23,7 @@ from satura.backend.target import host_target
 TILE = 64  # elements of both loops that one unit of work computes
 FAR = 8  # so much farther apart, rows of results are written at length, a few at a time
 ALIAS = 2048  # bytes: rows of results so far apart, or a multiple, share few lines of a cache, too
-SHORTEST = 8  # a loop of fewer iterations is not cut into tiles
+SHORTEST = 4  # a loop of fewer iterations is not cut into tiles
 NEAR = 4  # elements: what is read so far on is in the same cache line, more often than not
 
 
@@ -47,7 +47,7 @@ def _turned_loop(form: Canonical) -> int | None:
     """
     nest = form.nest
     inner = len(nest.extents) - 1
-    if nest.reductions or nest.target.strides[inner] != nest.dtype.itemsize:
+    if nest.reductions or form.middle or nest.target.strides[inner] != nest.dtype.itemsize:
         return None
     turning = [
         (index, loop)
@@ -235,8 +235,10 @@ def _move_lines(
     source elements of a row are `step` apart. The last blocks overlap those before them, where the
     tile is not a multiple of blocks.
     """
-    edge = host_target().block_edge(size)
-    line = max(edge, CACHE_LINE // size)
+    edges = host_target().block_edges(size)
+    line = max(edges[0], CACHE_LINE // size)
+    smallest = edges[-1]
+    edge = " else ".join([*(f"{each} if short >= {each}" for each in edges[:-1]), str(smallest)])
     read, here, pitch = source
     write, there, target_pitch = target
     if step > 1:
@@ -253,13 +255,15 @@ def _move_lines(
         f"there = {there}",
         f"near = {target_pitch} < {FAR} * {pitch} and {target_pitch} % {ALIAS} != 0",
         f"deep = {line} if near else {TILE}",
-        f"high = height if min(height, width) >= {edge} else 0",
+        "short = min(height, width)",
+        f"edge = {edge}",
+        f"high = height if short >= {smallest} else 0",
         "for strip in range(0, high, deep):",
-        f"    for j in range(0, width, {edge}):",
-        f"        left = min(j, width - {edge})",
-        f"        for i in range(strip, min(strip + deep, high), {edge}):",
-        f"            top = min(i, height - {edge})",
-        f"            transpose_block_{8 * size}(here + top*{pitch} + left*{size}, {pitch}, "
+        "    for j in range(0, width, edge):",
+        "        left = min(j, width - edge)",
+        "        for i in range(strip, min(strip + deep, high), edge):",
+        "            top = min(i, height - edge)",
+        f"            transpose_block_{8 * size}(edge, here + top*{pitch} + left*{size}, {pitch}, "
         f"there + top*{size} + left*{target_pitch}, {target_pitch})",
         "for j in range(width):",
         "    for i in range(high, height):",

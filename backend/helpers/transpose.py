@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from functools import lru_cache, partial
 
 from llvmlite import ir
@@ -14,20 +15,32 @@ from satura.backend.target import host_target
 
 @lru_cache(maxsize=1)
 def transpose_helpers() -> Mapping[str, Helper]:
-    """`transpose_block_B(source, source_pitch, target, target_pitch)` for elements of B bits:
-    target[j, i] = source[i, j] for i, j below the block's edge; addresses and pitches between rows
-    in bytes."""
+    """`transpose_block_B(edge, source, source_pitch, target, target_pitch)` for elements of B bits:
+    target[j, i] = source[i, j] for i, j below `edge`, which is one of the target's; addresses and
+    pitches between rows in bytes."""
     return {
-        f"transpose_block_{bits}": native(partial(_transpose, bits), (int64,) * 4)
+        f"transpose_block_{bits}": native(partial(_transpose, bits), (int64,) * 5)
         for bits in (8, 16, 32, 64)
     }
 
 
-def _transpose(
-    bits: int, code: Code, source: ir.Value, source_pitch: ir.Value, target: ir.Value,
+def _transpose(bits: int, code: Code, edge: ir.Value, *places: ir.Value) -> None:
+    """Instructions for each edge, of which one is run."""
+    *others, smallest = host_target().block_edges(bits // 8)
+    with ExitStack() as stack:
+        for each in others:
+            is_it = code.builder.icmp_signed("==", edge, code.integer(each))
+            then, otherwise = stack.enter_context(code.builder.if_else(is_it))
+            with then:
+                _transpose_square(bits, each, code, *places)
+            stack.enter_context(otherwise)
+        _transpose_square(bits, smallest, code, *places)
+
+
+def _transpose_square(
+    bits: int, edge: int, code: Code, source: ir.Value, source_pitch: ir.Value, target: ir.Value,
     target_pitch: ir.Value,
 ) -> None:  # fmt: skip
-    edge = host_target().block_edge(bits // 8)
     kind = ir.VectorType(ir.IntType(bits), edge)
     rows = []
     for _ in range(edge):

@@ -43,7 +43,7 @@ def canonical(nest: Nest, is_alone: bool = True) -> Canonical:
     nest = renumber(nest)
     if not nest.reductions:
         order = _by_stride(list(nest.outer), nest.target)
-        run = _run(nest)
+        run = _run(nest, order)
         if run is not None:
             loop, short = run
             order.remove(short)
@@ -73,17 +73,22 @@ def _is_last_apart(nest: Nest, order: Sequence[int]) -> bool:
     return bool(merged) and len(merged[-1]) == 1
 
 
-def _run(nest: Nest) -> tuple[int, int] | None:
-    """A loop, and a short one whose results stand between its results: upsampling, interleaving."""
+def _run(nest: Nest, order: Sequence[int]) -> tuple[int, int] | None:
+    """The last of some loops that are one, and a short loop whose elements stand between theirs:
+    results, as those of upsampling are, or else what results that lie side by side are read from.
+    """
     size = nest.dtype.itemsize
-    for short in nest.outer:
-        extent = nest.extents[short]
-        if not is_fixed(extent):
-            continue  # each number of them would have kernels of its own
-        if nest.target.strides[short] == size and 1 < extent <= LONGEST_RUN:
-            for loop in nest.outer:
-                is_next = is_same(nest.target.strides[loop], extent * size)
-                if is_next and nest.extents[loop] >= SHORT:
+    reads = [(v.access.strides, v.dtype.itemsize) for v in nest.values if v.access is not None]
+    for strides, width in [(nest.target.strides, size), *reads]:
+        for short in nest.outer:
+            extent = nest.extents[short]
+            if not is_fixed(extent) or not 1 < extent <= LONGEST_RUN or strides[short] != width:
+                continue  # each number of them has kernels of its own
+            for group in _merge_loops(nest, [[loop] for loop in order if loop != short], set()):
+                loop, extents = group[-1], [nest.extents[each] for each in group]
+                is_next = is_same(strides[loop], extent * width)
+                is_stored = strides is nest.target.strides or nest.target.strides[loop] == size
+                if is_next and is_stored and prod(extents) >= SHORT:
                     return loop, short
     return None
 
