@@ -182,7 +182,8 @@ def doubles() -> Program:
 PROGRAMS = {
     "depthwise": depthwise, "planar": planar, "groups": groups, "pool": pool,
     "full_groups": lambda: groups(target.host_target().lanes),
-    "upsampled": upsampled, "channels": channels, "elementwise": elementwise, "contraction": contraction,
+    "upsampled": upsampled, "channels": channels, "elementwise": elementwise,
+    "contraction": contraction,
     "winograd": winograd,
     "attention": attention,
     "functions": functions, "softmax": softmax, "places": places, "quantized": quantized,

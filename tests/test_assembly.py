@@ -41,7 +41,8 @@ INSTRUCTIONS = {
     "winograd": ["addps", "subps", "fmadd"], "softmax": ["addps", "divps"],
     "depthwise": ["fmadd"], "planar": ["fmadd"], "groups": ["fmadd"], "pool": ["pmaxsd"],
     "places": ["pmaxsd"], "attention": ["addps", "fmadd"],
-    "channels": ["(?:perm|shuf|blend)"], "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "cvttps2dq"],
+    "channels": ["(?:perm|shuf|blend)"],
+    "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "cvttps2dq"],
 }  # fmt: skip
 CALLS = re.compile(r"\t(?:call|bl)\w*\t(.*)")
 PLANES = ["depthwise", "planar", "groups"]
