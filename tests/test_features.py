@@ -88,16 +88,19 @@ def test_the_parts_of_a_concat_are_cut_apart() -> None:
     """And a slice leaves their runs, as it does those of one part."""
     build = Builder()
     x = build.input("x", DType.F32, (4, 10, 30))
-    padded = build.pad(x, (0, 0, 1), (0, 0, 1))
-    whole = build.slice(build.concat([padded, padded], 1), (0, 0, 0), (2, 20, 32))
+    padded = build.pad(x, (0, 0, 2), (0, 0, 2))
+    whole = build.slice(build.concat([padded, padded], 1), (0, 0, 0), (2, 20, 34))
     assert amounts(only(build, whole))["row"] == 2 * (3 * 4 * 10) + 2 * 4
 
 
 PADDED = [
     ((1, 0, 0), (1, 0, 0), 3),
     ((0, 0, 2), (0, 0, 0), 2 * 4 * 10),
-    ((0, 1, 0), (0, 1, 1), 3 * 4 + 2 * 4 * 12),
+    ((0, 1, 0), (0, 1, 2), 3 * 4 + 2 * 4 * 12),
+    ((0, 1, 0), (0, 1, 1), 3 * 4 + 1.25 * 4 * 12),
+    ((0, 0, 1), (1, 0, 1), 2 + 1.5 * 5 * 10),
 ]
+"""Paddings of three axes, and runs: of a single element a quarter."""
 
 
 @pytest.mark.parametrize(("lo", "hi", "runs"), PADDED)
@@ -105,6 +108,18 @@ def test_a_pad_cuts_loops_into_runs(lo: tuple[int, ...], hi: tuple[int, ...], ru
     build = Builder()
     padded = build.pad(build.input("x", DType.F32, (4, 10, 30)), lo, hi)
     assert amounts(only(build, build.unary("neg", padded)))["row"] == runs
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "name"), [(2, 2, "picked"), (0, 2, "picked"), (0, 0, "turned")]
+)
+def test_short_pieces_are_turned_one_by_one(lo: int, hi: int, name: str) -> None:
+    """Whether axes of extent 1 come between or not."""
+    build = Builder()
+    padded = build.pad(build.input("x", DType.F32, (3, 40)), (lo, 0), (hi, 0))
+    upright = build.reshape(padded, (1, 3 + lo + hi, 40))
+    assert name in amounts(only(build, build.transpose(padded, (1, 0))))
+    assert name in amounts(only(build, build.transpose(upright, (0, 2, 1))))
 
 
 def test_a_concat_of_no_elements_is_one_loop() -> None:

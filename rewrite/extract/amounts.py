@@ -44,15 +44,27 @@ def cut_work(classes: EClasses, node: ENode, cls: int) -> Amount:
     if not classes.elements[cls]:
         return NOTHING
     shape = _shape(classes.sized[cls])
-    first, *_ = node.attributes
-    if isinstance(first, Axis):
-        ends = [int(axis == first.index) for axis in range(len(shape))]
-    else:
-        assert isinstance(first, Padding)
-        ends = [(lo != 0) + (hi != 0) for lo, hi in zip(first.lo, first.hi, strict=True)]
-    runs = sum((1 + each) * prod(shape[:axis]) for axis, each in enumerate(ends) if each)
-    is_within = bool(ends) and ends[-1] > 0
+    pieces = pieces_of_axes(classes, node)
+    cut = [axis for axis, some in enumerate(pieces) if len(some) > 1]
+    runs = float(sum(len(pieces[axis]) * prod(shape[:axis]) for axis in cut))
+    is_within = len(shape) - 1 in cut
+    if is_within:  # what is one element long takes no loop
+        runs -= (1 - _ELEMENT) * pieces[-1].count(1) * prod(shape[:-1])
     return CutAmount(runs, classes.elements[cls] if is_within else 0.0)
+
+
+def pieces_of_axes(classes: EClasses, node: ENode) -> list[list[Dim]]:
+    """The lengths of the pieces that a pad or concat makes each axis of its result of."""
+    first, *_ = node.attributes
+    shapes = [_shape(classes.sized[operand]) for operand in node.operands]
+    if isinstance(first, Axis):
+        return [
+            [shape[axis] for shape in shapes] if axis == first.index else [length]
+            for axis, length in enumerate(shapes[0])
+        ]
+    assert isinstance(first, Padding)
+    ends = zip(first.lo, shapes[0], first.hi, strict=True)
+    return [[length, *(end for end in (lo, hi) if end != 0)] for lo, length, hi in ends]
 
 
 def gathered_run(classes: EClasses, node: ENode) -> int:
@@ -88,6 +100,7 @@ _POOLED = 4  # neighbouring results of a pool that are computed at a time
 _COMPARED = 3.0  # instructions of a maximum, which keeps NaN
 _ORDERED = 4.0  # those of one of two tensors, which orders zeros by their signs, too
 _EXTREMES = (BinaryFn("max"),), (BinaryFn("min"),)
+_ELEMENT = 0.25  # of a run's time is that of a single element, which is no loop
 _RUN = 8  # elements: shorter runs are read one by one
 _OCTETS_OF_A_WORD = 4
 _SUNK = 4.0  # comparisons that a level of a heap takes as long as

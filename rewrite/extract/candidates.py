@@ -63,7 +63,12 @@ def candidates(
     cannot be computed.
     """
     width = _width(classes) if rounds and (is_wide or is_small(classes)) else 1
-    return add_variants(enumerate_fragments(classes, Templates(model), width), rounds * width)
+    templates = Templates(model)
+    stored = 0
+    if width > 1:  # what several read counts in full for each of them, unless it is there
+        narrow = enumerate_fragments(classes, templates)
+        stored = sum([1 << cls for cls in narrow.start.choice])
+    return add_variants(enumerate_fragments(classes, templates, width, stored), rounds * width)
 
 
 def _width(classes: EClasses) -> int:
@@ -76,13 +81,16 @@ def is_small(classes: EClasses) -> bool:
     return classes.node_count <= SMALL
 
 
-def enumerate_fragments(classes: EClasses, templates: Templates, width: int = 1) -> Candidates:
-    """The fragments that an enumeration of some `width` finds, without variants.
+def enumerate_fragments(
+    classes: EClasses, templates: Templates, width: int = 1, stored: int = 0
+) -> Candidates:
+    """The fragments that an enumeration of some `width` finds, without variants; a wide one reads
+    what is `stored`, a bit set of classes, at no price.
 
     Raises ProgramError where an output cannot be computed.
     """
     folding = fold(classes, templates.model)
-    enumeration = Enumeration(classes, folding, templates, width)
+    enumeration = Enumeration(classes, folding, templates, width, stored)
     for name, cls in classes.outputs:
         if not enumeration.is_computable(cls):
             raise ProgramError(f"output '{name}' cannot be computed from any e-node of its class")

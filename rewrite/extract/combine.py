@@ -19,6 +19,7 @@ from satura.rewrite.extract.amounts import (
     lonely_work,
     octet_work,
     pair_work,
+    pieces_of_axes,
     planar_work,
     pool_work,
     reduction_work,
@@ -234,12 +235,31 @@ def _moved(classes: EClasses, base: Fragment, part: Fragment | None) -> Fragment
     stored = arrival(base.node.op, base.node.attributes, known, result, source, origin)
     if stored is None:
         return base
-    work[base.cls] = moved_work(stored, origin, result, classes.bytes[base.cls])
+    pieces = _pieces(classes, before, origin)
+    work[base.cls] = moved_work(stored, origin, result, classes.bytes[base.cls], pieces)
     if is_turned([work[base.cls]]):  # what was gathered in runs is read one by one
         for each, (name, amount) in work.items():
             if name == "gathered":
                 work[each] = "scattered", amount
     return base.but(work=work, stored=stored)
+
+
+def _pieces(
+    classes: EClasses, part: Fragment | None, shape: tuple[int, ...]
+) -> tuple[int, ...]:  # fmt: skip
+    """Of how many pieces a pad or concat makes each axis of a tensor of some shape, also where axes
+    of extent 1 have come or gone since."""
+    while part is not None and part.node.op == "reshape":
+        part = part.parts[0]
+    wide = [axis for axis, extent in enumerate(shape) if extent != 1]
+    if part is not None and part.node.op in ("pad", "concat"):
+        before = tuple(map(static, classes.sized[part.cls].shape))
+        if [extent for extent in before if extent != 1] == [shape[axis] for axis in wide]:
+            made = pieces_of_axes(classes, part.node)
+            counts = [len(some) for some, extent in zip(made, before, strict=True) if extent != 1]
+            found = dict(zip(wide, counts, strict=True))
+            return tuple(found.get(axis, 1) for axis in range(len(shape)))
+    return (1,) * len(shape)
 
 
 def _row_layout(classes: EClasses, base: Fragment, part: Fragment) -> Fragment | None:

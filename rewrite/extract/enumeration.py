@@ -4,8 +4,8 @@ There are too many to have all. Every class keeps its best fragments per form (a
 others to grow from, one that leaves room to grow among them; and every fragment that was grown can
 be dispatched. The price by which they compete is their own time and that of everything that they
 read: of all dispatches in the union of their leaves' closures, each once. A wide search reads
-outputs at no price, as they are stored in any case. Where something got better, what reads it is
-visited again, the least deep class first, until nothing improves.
+outputs, which are stored in any case, and what a narrow one has stored at no price. Where something
+got better, what reads it is visited again, the least deep class first, until nothing improves.
 """
 
 from __future__ import annotations
@@ -54,12 +54,13 @@ class Enumeration:
     its cost; and `placements[c]` the same of its concats as placements. `best[c]` is what the
     cheapest of these, with all below it, reads. All sets are bit sets. `width` says how many
     options of one form, and anchor, a class keeps that read different classes; of rows at least
-    two.
+    two. `stored` is the bit set of the classes that a wide search reads at no price, outputs apart.
     """
 
     def __init__(
-        self, classes: EClasses, folding: Folding, templates: Templates, width: int = 1
-    ) -> None:
+        self, classes: EClasses, folding: Folding, templates: Templates, width: int = 1,
+        stored: int = 0,
+    ) -> None:  # fmt: skip
         self.classes = classes
         self.model = templates.model
         self.given = folding.given
@@ -78,7 +79,7 @@ class Enumeration:
         self.instances = Instances(classes, templates, folding.given)
         self._users = users_of(classes)
         outputs = {cls for _, cls in classes.outputs}
-        self._outputs = sum([1 << cls for cls in outputs])
+        self._stored = sum([1 << cls for cls in outputs]) | stored
         self._in_transit = [
             cls not in outputs and all(classes.nodes[user][at].op in _MOVING for user, at in users)
             for cls, users in enumerate(self._users)
@@ -256,8 +257,8 @@ class Enumeration:
         width = self.width
         if template.form is _ROW and width < _WIDTH_OF_ROWS:
             width = _WIDTH_OF_ROWS
-        if width > 1 and found.leaves & self._outputs:  # they are stored in any case
-            price = self._below(found.leaves & ~self._outputs)[0] + given + inlined
+        if width > 1 and found.leaves & self._stored:
+            price = self._below(found.leaves & ~self._stored)[0] + given + inlined
         return self.options[cls].keep(kept, found, price, width)
 
     def _is_hopeless(self, found: Instance, below: float) -> bool:

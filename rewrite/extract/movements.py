@@ -111,11 +111,12 @@ def _runs_through(steps: tuple[Step, ...]) -> float | None:
 
 @lru_cache(maxsize=1 << 14)
 def moved_work(
-    index: Index, source: tuple[int, ...], result: tuple[int, ...], size: float
-) -> Amount:
+    index: Index, source: tuple[int, ...], result: tuple[int, ...], size: float,
+    pieces: tuple[int, ...],
+) -> Amount:  # fmt: skip
     """What storing a tensor of shape `source` at `index` of one of shape `result` costs: much where
     another axis becomes the innermost one, unless so few elements lie along it that whole vectors
-    are read and mixed."""
+    are read and mixed. Along an axis of several short `pieces` elements are stored one by one."""
     if not prod(source):
         return NOTHING
     position = offset(index, row_major(result))
@@ -125,5 +126,8 @@ def moved_work(
         return NOTHING
     if steps[-1] == 1:
         return "row", prod(source) / source[moving[-1]]
-    inner = next((source[axis] for axis, step in zip(moving, steps, strict=True) if step == 1), 1)
-    return "turned", size * (_MIXED if inner <= _FEW else 1.0)
+    inner = next((axis for axis, step in zip(moving, steps, strict=True) if step == 1), None)
+    length, parts = (1, 1) if inner is None else (source[inner], pieces[inner])
+    if parts > 1 and length < parts * _FEW:
+        return "picked", float(prod(source))
+    return "turned", size * (_MIXED if length <= _FEW else 1.0)
