@@ -1,7 +1,7 @@
 """Constants move into the weights of contractions, where they are computed once.
 
-A matmul of one row, as of the query of a new token, packs nothing: it is a sum. All of these laws
-change how products and sums are rounded.
+A matmul of one row, as of the query of a new token, or one column, as of a score, packs nothing: it
+is a sum. All of these laws change how products and sums are rounded.
 """
 
 from __future__ import annotations
@@ -96,9 +96,21 @@ def down_columns(type_: TensorType) -> Axes:
 
 
 @attribute_function
+def along_rows(type_: TensorType) -> Axes:
+    """The last axis."""
+    return Axes((type_.rank - 1,))
+
+
+@attribute_function
 def has_one_row(type_: TensorType) -> bool:
     """Whether the last axis but one has extent 1."""
     return type_.shape[-2] == 1
+
+
+@attribute_function
+def has_one_column(type_: TensorType) -> bool:
+    """Whether the last axis has extent 1."""
+    return type_.shape[-1] == 1
 
 
 @attribute_function
@@ -122,5 +134,17 @@ def matmul_of_one_row(x: Tensor, y: Varying) -> Law:
         matmul(x, y),
         reduce("sum", binary("mul", factors, y), down_columns(y.type)),
         has_one_row(x.type),
+        keeps_products(x.type),
+    )
+
+
+@rule(reassociates=True)
+def matmul_of_one_column(x: Tensor, y: Tensor) -> Law:
+    """matmul(x, y) = sum of x's columns, each times its element of y, when y has one column"""
+    factors = broadcast(transpose(y, last_axes_swapped(y.type)), Shape(x.type.shape))
+    return rewrites(
+        matmul(x, y),
+        reduce("sum", binary("mul", x, factors), along_rows(x.type)),
+        has_one_column(y.type),
         keeps_products(x.type),
     )

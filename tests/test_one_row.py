@@ -1,4 +1,5 @@
-"""A matmul of one row whose right operand varies is a sum: nothing is packed for one use."""
+"""A matmul of one row whose right operand varies is a sum, and so is one of one column: nothing is
+packed for one use."""
 
 from __future__ import annotations
 
@@ -67,5 +68,29 @@ def test_weights_stay_packed() -> None:
     assert contractions(build.program({"y": build.matmul(x, w)})) == 1
 
 
-def test_the_law_is_in_the_book() -> None:
-    assert "matmul_of_one_row" in {rule.name for rule in DEFAULT}
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F64])
+@pytest.mark.parametrize("is_known", [False, True])
+def test_one_column_is_a_sum_of_each_row(is_known: bool, dtype: DType) -> None:
+    random = np.random.default_rng(0)
+    weight = random.normal(0, 1, (3, 65, 1)).astype(dtype.numpy)
+    build = Builder()
+    x = build.input("x", dtype, (3, 33, 65))
+    w = build.constant(weight) if is_known else build.input("w", dtype, (3, 65, 1))
+    program = build.program({"y": build.unary("relu", build.matmul(x, w))})
+    assert contractions(program) == 0
+    given = {"x": random.normal(0, 1, (3, 33, 65)).astype(dtype.numpy)}
+    if not is_known:
+        given["w"] = weight
+    for threads in (1, 2):
+        got = satura.compile(program, threads=threads).run(given)["y"]
+        assert np.allclose(got, interpret(program, given)["y"], rtol=1e-4, atol=1e-5)
+
+
+def test_two_columns_are_a_contraction() -> None:
+    build = Builder()
+    x, w = build.input("x", DType.F32, (33, 65)), build.input("w", DType.F32, (65, 2))
+    assert contractions(build.program({"y": build.matmul(x, w)})) == 1
+
+
+def test_the_laws_are_in_the_book() -> None:
+    assert {"matmul_of_one_row", "matmul_of_one_column"} <= {rule.name for rule in DEFAULT}
