@@ -19,6 +19,7 @@ from types import FunctionType
 from satura.rewrite.check.solved import conjuncts
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, Expression
+from satura.rewrite.language.ours import is_ours
 from satura.rewrite.types.dims import Dim, known_at_least
 
 MOST_COMPARED = 500  # comparisons of one condition: a loop may not end for what makes no sense
@@ -36,7 +37,6 @@ OPPOSITE: Mapping[type, type[ast.cmpop]] = {
     ast.LtE: ast.Gt,
 }  # fmt: skip
 RECORDER = "__compared__"
-OURS = ("satura.rewrite.", "numpy")
 Values = Mapping[str, object]
 Pair = tuple[object, object]
 
@@ -137,7 +137,11 @@ class Comparing:
             return function
         if plain is known_at_least:
             return self._at_least
-        if not isinstance(plain, FunctionType) or str(plain.__module__).startswith(OURS):
+        if (
+            not isinstance(plain, FunctionType)
+            or is_ours(plain)
+            or str(plain.__module__).startswith("numpy")
+        ):
             return function
         if plain not in self.made:
             self.made[plain] = function  # as long as it is made, and where it cannot be

@@ -8,9 +8,9 @@ from types import FunctionType
 
 from satura.rewrite.check.chosen_elements import all_values
 from satura.rewrite.check.instances import Instance, fires, is_well_typed
-from satura.rewrite.check.read_values import is_ours
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, Expression
+from satura.rewrite.language.ours import is_ours
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 

@@ -11,10 +11,11 @@ from types import CodeType, FunctionType
 
 import numpy as np
 
-from satura.rewrite.check.read_values import functions_reached, is_ours, values_read
+from satura.rewrite.check.read_values import functions_reached, values_read
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, Expression, Literal
 from satura.rewrite.language.numbers import scalar_like
+from satura.rewrite.language.ours import is_ours
 from satura.rewrite.ops.draw import EXTENTS
 from satura.rewrite.types.attributes import Count, Groups, Padding, Shape, Slices, Window
 from satura.rewrite.types.constant import Scalar

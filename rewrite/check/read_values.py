@@ -12,16 +12,12 @@ from dis import get_instructions
 from pathlib import Path
 from types import CodeType, FunctionType
 
-OURS = "satura.rewrite."
+from satura.rewrite.language.ours import is_ours
+
 MISSING = object()
 METHODS = (staticmethod, classmethod)
 NAMES = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_CLASSDEREF")
 ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
-
-
-def is_ours(function: FunctionType) -> bool:
-    """Whether a function is satura's own, and no rule's."""
-    return str(function.__module__).startswith(OURS)
 
 
 def functions_reached(functions: Iterable[object]) -> list[FunctionType]:

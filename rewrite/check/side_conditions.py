@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 from traceback import walk_tb
-from types import FrameType
 
 from satura.rewrite.check.both_sides import fingerprint, has_left_value
 from satura.rewrite.check.from_operands import draw_from_operands
@@ -29,6 +28,7 @@ from satura.rewrite.errors import ExpressionError, RuleError
 from satura.rewrite.language.conditions import asks_for_value
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Expression
+from satura.rewrite.language.ours import is_ours
 from satura.rewrite.language.terms import type_of
 from satura.rewrite.types.attributes import Attribute, Refuse
 from satura.rewrite.types.tensor_type import COMPUTED, TensorType
@@ -249,14 +249,10 @@ def _place(refusal: Refuse) -> str:
     Empty for a condition of the rule that is false, which is counted by itself.
     """
     frames = list(walk_tb(refusal.__traceback__))
-    authored = [each for each in frames if not _is_ours(each[0])]
+    authored = [each for each in frames if not is_ours(each[0])]
     if authored:
         frame, line = authored[-1]
         return f"{frame.f_code.co_name}, line {line}"
     names = [frame.f_code.co_qualname for frame, _ in frames]
     called = [name for name in names if name != "refuse_unless"]
     return "" if called[-1].startswith("Direction.") else called[-1]
-
-
-def _is_ours(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).startswith("satura.rewrite.")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from types import FunctionType, NoneType, UnionType
 
+from satura.rewrite.language.ours import is_ours
 from satura.rewrite.types.attributes import UserAttribute
 
 Class = type | None
@@ -75,7 +76,7 @@ def shows_its_members(owner: type) -> bool:
     if has_members_of_its_own(owner) or owner is UserAttribute:
         return False
     is_slotted = is_dataclass(owner) and not owner.__dictoffset__
-    is_known = owner.__module__ == "builtins" or owner.__module__.startswith("satura.rewrite.")
+    is_known = owner.__module__ == "builtins" or is_ours(owner)
     return is_known or is_slotted or issubclass(owner, UserAttribute)
 
 

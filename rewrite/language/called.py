@@ -9,6 +9,7 @@ from types import CodeType, FrameType
 
 from satura.rewrite.errors import brief
 from satura.rewrite.language.expressions import Apply
+from satura.rewrite.language.ours import is_ours
 
 
 def file_of(code: CodeType) -> Path:
@@ -66,8 +67,7 @@ def _called(frames: list[FrameType]) -> int | None:
     last = max((at for at, each in enumerate(frames) if each.f_code is _CALLER), default=-1)
     if last < 0 or last + 1 == len(frames):
         return None
-    is_ours = str(frames[last + 1].f_globals.get("__name__")).startswith("satura.rewrite.")
-    return None if is_ours else last + 1
+    return None if is_ours(frames[last + 1]) else last + 1
 
 
 def _file(frame: FrameType) -> str:

@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType, FunctionType, GenericAlias
 
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language import terms
@@ -22,6 +22,7 @@ from satura.rewrite.language.annotations import resolved
 from satura.rewrite.language.called import file_of
 from satura.rewrite.language.families import FAMILY_SORTS, Operands, Others, Some
 from satura.rewrite.language.mistakes import MistakeError, NoValueError, suggestion, with_article
+from satura.rewrite.language.ours import is_ours
 from satura.rewrite.language.rule import Rule
 from satura.rewrite.language.terms import (
     Approximate,
@@ -108,13 +109,13 @@ def sorts_of_rule(function: Callable[..., object]) -> dict[str, Sort]:
 
 def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sort:
     sort = _annotation_value(annotation, function)
-    if sort in (Operands, Some, Others):
+    if sort in _OF_MANY:
         kind = typing.cast(type, sort).__name__
         raise MistakeError(f"'{name}: {kind}' has to say of what sort: write {kind}[Tensor]")
-    of_many: typing.Any = typing.get_origin(sort)
-    if of_many in (Operands, Some, Others):
+    of_many = typing.get_origin(sort)
+    if of_many in _OF_MANY:
         (given,) = typing.get_args(sort)
-        return typing.cast(Sort, of_many[_sort(name, given, function)])
+        return typing.cast(Sort, GenericAlias(of_many, (_sort(name, given, function),)))
     if (of_many or sort) in FAMILY_SORTS:
         return typing.cast(Sort, sort)
     if isinstance(sort, type) and issubclass(sort, SORTS):
@@ -124,6 +125,7 @@ def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sor
     raise MistakeError(f"'{name}: {shown}' is not a sort of variable{advice or '; ' + _ALL}")
 
 
+_OF_MANY = (Operands, Some, Others)
 _ALL = f"sorts are {', '.join(_SORT_NAMES)}"
 
 
@@ -197,7 +199,7 @@ def _undecorated(error: BaseException, function: Callable[..., object]) -> str:
     called = codes[codes.index(function.__code__) + 1 :] if function.__code__ in codes else []
     name = called[0].co_name if called else ""
     found = _globals(function).get(name)
-    if not isinstance(found, FunctionType) or str(found.__module__).startswith("satura.rewrite."):
+    if not isinstance(found, FunctionType) or is_ours(found):
         return ""
     return f"; is @attribute_function missing above '{name}'?"
 
