@@ -23,6 +23,7 @@ SHORT = 8  # an inner loop of fewer iterations hardly vectorises
 MOST_OF_SHORT = 16  # cost of an inner loop of no iterations: as of two strided accesses
 MORE_OF_DEAR = 4  # times as much, where an iteration computes longer than it loads and stores
 LONGEST_RUN = 4  # iterations of a loop that stand side by side
+MOST_OF_RUN = 96  # values that they compute for what they read: more take long to compile
 
 
 @dataclass(frozen=True)
@@ -74,22 +75,33 @@ def _is_last_apart(nest: Nest, order: Sequence[int]) -> bool:
 
 
 def _run(nest: Nest, order: Sequence[int]) -> tuple[int, int] | None:
-    """The last of some loops that are one, and a short loop whose elements stand between theirs:
-    results, as those of upsampling are, or else what results that lie side by side are read from.
-    """
+    """A loop, and a short one whose results stand between its results, as in upsampling; or, where
+    results of the loop lie side by side, whose elements stand between those that it reads."""
     size = nest.dtype.itemsize
-    reads = [(v.access.strides, v.dtype.itemsize) for v in nest.values if v.access is not None]
-    for strides, width in [(nest.target.strides, size), *reads]:
-        for short in nest.outer:
-            extent = nest.extents[short]
-            if not is_fixed(extent) or not 1 < extent <= LONGEST_RUN or strides[short] != width:
-                continue  # each number of them has kernels of its own
-            for group in _merge_loops(nest, [[loop] for loop in order if loop != short], set()):
-                loop, extents = group[-1], [nest.extents[each] for each in group]
-                is_next = is_same(strides[loop], extent * width)
-                is_stored = strides is nest.target.strides or nest.target.strides[loop] == size
-                if is_next and is_stored and prod(extents) >= SHORT:
-                    return loop, short
+    found = _interleaved(nest, order, nest.target.strides, size)
+    if found is not None or LONGEST_RUN * len(nest.values) > MOST_OF_RUN:
+        return found
+    for value in nest.values:
+        if value.access is not None:
+            found = _interleaved(nest, order, value.access.strides, value.dtype.itemsize)
+            if found is not None and nest.target.strides[found[0]] == size:
+                return found
+    return None
+
+
+def _interleaved(
+    nest: Nest, order: Sequence[int], strides: Sequence[int], size: int
+) -> tuple[int, int] | None:
+    """The last of some loops that are one, and a short loop whose elements at `strides` stand
+    between theirs."""
+    for short in nest.outer:
+        extent = nest.extents[short]
+        if not is_fixed(extent) or not 1 < extent <= LONGEST_RUN or strides[short] != size:
+            continue  # each number of them has kernels of its own
+        for group in _merge_loops(nest, [[loop] for loop in order if loop != short], set()):
+            length = prod(nest.extents[loop] for loop in group)
+            if is_same(strides[group[-1]], extent * size) and length >= SHORT:
+                return group[-1], short
     return None
 
 
