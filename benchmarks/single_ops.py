@@ -171,6 +171,12 @@ _BLOCKS: dict[str, _Block] = {
     "argmax of channels": _of_one_op("ArgMax", _f32(1, 21, 128, 128), "<axis = 1>"),
     "top 10": _Block("y, i = TopK <axis: int = -1> (x, k)", {"x": _f32(16, 1000)}, {"k": _i64(10)}),
     "cumulative sum": _Block("y = CumSum (x, a)", {"x": _f32(64, 1000)}, {"a": np.array(1)}),
+    "cumulative sum of channels": _Block(
+        "y = CumSum (x, a)", {"x": _f32(1, 21, 64, 64)}, {"a": np.array(1)}
+    ),
+    "pool of small images": _of_one_op(
+        "MaxPool", _f32(1, 256, 14, 14), "<kernel_shape = [2, 2], strides = [2, 2]>"
+    ),
     # movements
     "gather rows": _Block(
         "y = Gather (w, i)", {"i": _ints(1, 256, most=30000)}, {"w": _f32(30000, 768)}
@@ -189,6 +195,8 @@ _BLOCKS: dict[str, _Block] = {
     "concat": _Block("y = Concat <axis = 1> (x, z)", {"x": _f32(*_IMAGE), "z": _f32(*_IMAGE)}),
     "transpose of heads": _of_one_op("Transpose", _f32(1, 128, 12, 64), "<perm = [0, 2, 1, 3]>"),
     "transpose of matrices": _of_one_op("Transpose", _f32(8, 256, 256), "<perm = [0, 2, 1]>"),
+    "channels of an image": _of_one_op("Transpose", _f32(1, 224, 224, 3), "<perm = [0, 3, 1, 2]>"),
+    "narrow matrices": _of_one_op("Transpose", _f32(2, 12, 5000), "<perm = [0, 2, 1]>"),
     "windows": _of_one_op("Transpose", _f32(1, 8, 7, 8, 7, 96), "<perm = [0, 1, 3, 2, 4, 5]>"),
     "depth to space": _of_one_op("DepthToSpace", _f32(1, 64, 64, 64), "<blocksize = 2>"),
     "detector's head": _Block(
@@ -219,6 +227,7 @@ _BLOCKS: dict[str, _Block] = {
     ),
     # contractions
     "one row": _Block("y = MatMul (x, w)", {"x": _f32(1, 768)}, {"w": _f32(768, 3072)}),
+    "one column": _Block("y = MatMul (x, w)", {"x": _f32(1000, 256)}, {"w": _f32(256, 1)}),
     "eight rows": _Block("y = MatMul (x, w)", {"x": _f32(8, 768)}, {"w": _f32(768, 768)}),
     "small matrices": _Block("y = MatMul (x, z)", {"x": _f32(256, 16, 16), "z": _f32(256, 16, 16)}),
     "f16 matmul": _Block(
@@ -235,6 +244,11 @@ _BLOCKS: dict[str, _Block] = {
         "a = MatMul (x, u) s = Sigmoid (a) g = Mul (a, s) b = MatMul (x, w) y = Mul (g, b)",
         {"x": _f32(16, 512)},
         {"u": _f32(512, 1365), "w": _f32(512, 1365)},
+    ),
+    "convolution of few channels": _Block(
+        "y = Conv <pads = [1, 1, 1, 1]> (x, w)",
+        {"x": _f32(1, 3, 64, 64)},
+        {"w": _f32(8, 3, 3, 3)},
     ),
     "convolution of a signal": _Block(
         "y = Conv <kernel_shape = [9], pads = [4, 4]> (x, w)",
