@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 import pytest
 
 import satura
-from satura.backend.emit.loops import share
+from satura.backend.emit.loops import cut_rows, share
+from satura.backend.lower.canonical import canonical
+from satura.backend.lower.loop_nests import lower
+from satura.backend.plan.compiled import compile_schedule
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import Dim, symbol
 from satura.rewrite.types.tensor_type import DType
+from tests.trivial_scheduler import one_dispatch
 
 
 @pytest.mark.parametrize("total", [0, 1, 7, 64])
@@ -55,3 +63,44 @@ def test_rows_without_elements_have_no_scratch_to_keep_them(rules: str) -> None:
     arguments = {"x": np.zeros((1, 0), np.float32)}
     got = satura.compile(program, threads=1, rules=rules).run(arguments)
     np.testing.assert_array_equal(got["y"], interpret(program, arguments)["y"])
+
+
+def scaled_rows(rows: Dim, length: Dim) -> Program:
+    """Rows, each times a number and a number that depends on where it is in the row."""
+    build = Builder()
+    x = build.input("x", DType.F32, (rows, length))
+    by_row, by_place = (
+        build.broadcast(build.input(name, DType.F32, shape), (rows, length))
+        for name, shape in (("r", (rows, 1)), ("p", (1, length)))
+    )
+    return build.program({"y": build.binary("sub", build.binary("mul", x, by_row), by_place)})
+
+
+@pytest.mark.parametrize("rows", [2, 3, 13])
+@pytest.mark.parametrize("length", [8190, 8192, 8191])
+def test_long_rows_that_are_few_are_cut(rows: int, length: int) -> None:
+    """For each of four threads there are four rows or parts of some; a prime number has none."""
+    program = scaled_rows(rows, length)
+    (nest,) = lower(one_dispatch(program), one_dispatch(program).dispatches[0])
+    whole = canonical(nest)
+    cut = cut_rows(whole, 4)
+    assert cut_rows(whole, 1) == whole
+    if length == 8191:
+        assert cut == whole
+    else:
+        units = prod(cut.nest.extents[:-1])
+        assert rows * length == units * cut.nest.extents[-1] and 16 <= units <= 64
+    random = np.random.default_rng(0)
+    shapes = {"x": (rows, length), "r": (rows, 1), "p": (1, length)}
+    given = {name: random.normal(0, 1, shape).astype("f") for name, shape in shapes.items()}
+    got = compile_schedule(one_dispatch(program), 4).run(given)["y"]
+    np.testing.assert_array_equal(got, interpret(program, given)["y"])
+
+
+def test_few_rows_of_an_open_number_are_cut() -> None:
+    compiled = compile_schedule(one_dispatch(scaled_rows(symbol("n"), 8192)), 2)
+    for rows in (1, 2, 5):
+        made = {"x": (rows, 8192), "r": (rows, 1), "p": (1, 8192)}
+        given = {name: np.full(shape, 3, np.float32) for name, shape in made.items()}
+        np.testing.assert_array_equal(compiled.run(given)["y"], np.full((rows, 8192), 6))
+    assert any("total = a0 * a1" in kernel.source for kernel in compiled.executables())

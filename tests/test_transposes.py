@@ -84,6 +84,22 @@ def test_work_on_few_channels_that_are_turned() -> None:
         np.testing.assert_array_equal(compiled.run(given)["y"], expected)
 
 
+def test_what_else_is_turned_goes_by_blocks() -> None:
+    """Few channels that become planes leave another operand to be transposed by blocks."""
+    build = Builder()
+    x, z = build.input("x", DType.F32, (40, 50, 4)), build.input("z", DType.F32, (50, 40))
+    planes = build.transpose(x, (2, 0, 1))
+    wide = build.broadcast(build.reshape(build.transpose(z, (1, 0)), (1, 40, 50)), (4, 40, 50))
+    program = build.program({"y": build.binary("mul", planes, wide)})
+    compiled = compile_schedule(one_dispatch(program), 2)
+    assert "transpose_block" in compiled.executables()[0].source
+    given = {name: np.nan_to_num(bits(DType.F32, shape)) for name, shape in
+             (("x", (40, 50, 4)), ("z", (50, 40)))}  # fmt: skip
+    with np.errstate(all="ignore"):
+        expected = interpret(program, given)["y"]
+    np.testing.assert_array_equal(compiled.run(given)["y"], expected)
+
+
 def test_a_transposed_part_of_a_tensor() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (40, 50, 3))

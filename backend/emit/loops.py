@@ -14,8 +14,11 @@ from satura.backend.emit.code import Code, KernelForm
 from satura.backend.emit.text import indent, kernel_text
 from satura.backend.lower.body import Argument, Nest
 from satura.backend.lower.canonical import LONGEST_RUN, Canonical, canonical
+from satura.backend.sizes.size import is_fixed
 
 _HOP = 120  # cycles that one more outer loop takes
+FAIR = 4  # rows, or parts of them, for each thread: none has much more than another
+LEAST = 512  # iterations of a part
 
 
 @dataclass(frozen=True)
@@ -40,15 +43,16 @@ class Piece:
 
 def loop_code(
     name: str, nests: Sequence[Nest], work: int, special: Callable[[Canonical], Piece | None],
-    wanted: LoopForm | None = None,
+    wanted: LoopForm | None = None, threads: int = 1,
 ) -> Code:  # fmt: skip
-    """A kernel that runs all `nests`, which have no reductions and no empty loops; those for which
-    there is a `special` piece by that.
+    """A kernel that runs all `nests`, which have no reductions and no empty loops, on about so many
+    `threads`; those for which there is a `special` piece by that.
 
     Boxes have as many outer loops as the deepest of them, or as `wanted` says where that is more.
     """
     boxes: dict[str, list[list[Argument]]] = {}
     forms = [canonical(nest, len(nests) == 1) for nest in nests]
+    forms = [form if special(form) else cut_rows(form, threads) for form in forms]
     deepest = max(form.outer for form in forms)
     most = max(deepest, wanted.outer) if wanted else deepest
     scratch = 0
@@ -106,6 +110,31 @@ def step_odometer(names: Sequence[str], extents: Sequence[str]) -> list[str]:
         carry = [f"{names[-1]} = 0", *step_odometer(names[:-1], extents[:-1])]
         lines += [f"if {names[-1]} == {extents[-1]}:", *indent(1, carry)]
     return lines
+
+
+def cut_rows(form: Canonical, threads: int) -> Canonical:
+    """The same with the inner loop in parts of one length, where rows are few for the threads: of
+    an open number there may be one. Rows of a prime length stay whole.
+    """
+    rows, length = form.nest.extents[: form.outer], form.nest.extents[-1]
+    if threads == 1 or not rows or not is_fixed(length):
+        return form
+    wanted = -(-FAIR * threads // prod(extent for extent in rows if is_fixed(extent)))
+    most = min(FAIR * wanted, length // LEAST)
+    counts = [count for count in range(1, most + 1) if length % count == 0]
+    parts = next((count for count in counts if count >= wanted), max(counts, default=1))
+    if wanted == 1 or parts == 1:
+        return form
+    part = length // parts
+
+    def recut(numbers: tuple[int, ...], step: int, last: int) -> tuple[int, ...]:
+        return (*numbers[: form.outer], step, *numbers[form.outer : -1], last)
+
+    nest = form.nest.with_loops(
+        recut(form.nest.extents, parts, part),
+        lambda strides: recut(strides, strides[-1] * part, strides[-1]), (),
+    )  # fmt: skip
+    return Canonical(nest, form.outer + 1, form.middle, form.column)
 
 
 def _with_outer_loops(form: Canonical, outer: int) -> Canonical:

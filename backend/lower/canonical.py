@@ -84,9 +84,23 @@ def _run(nest: Nest, order: Sequence[int]) -> tuple[int, int] | None:
     for value in nest.values:
         if value.access is not None:
             found = _interleaved(nest, order, value.access.strides, value.dtype.itemsize)
-            if found is not None and nest.target.strides[found[0]] == size:
+            if found is not None and not _turns_others(nest, *found):
                 return found
     return None
+
+
+def _turns_others(nest: Nest, loop: int, short: int) -> bool:
+    """Whether something is read or stored at a distance along a loop, and not between neighbours
+    along a short one."""
+    sizes, extent = _element_sizes(nest), nest.extents[short]
+    for access in nest.accesses():
+        size = sizes.get(access, 0)
+        stride = access.strides[loop]
+        is_between = access is not nest.target and is_same(access.strides[short], size)
+        steps = (0, size, extent * size) if is_between else (0, size)
+        if not any(is_same(stride, step) for step in steps):
+            return True
+    return False
 
 
 def _interleaved(

@@ -114,7 +114,7 @@ def kernel_code(
             form = with_constants_relaid(form, schedule.program, store)
         return row_code(name, form, threads, work)
     loops = wanted if isinstance(wanted, LoopForm) else None
-    return loop_code(name, nests, work, turning_piece, loops)
+    return loop_code(name, nests, work, turning_piece, loops, threads)
 
 
 def kernel_name(schedule: Schedule, dispatch: Dispatch) -> str:
