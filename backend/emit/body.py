@@ -13,6 +13,7 @@ import numpy as np
 
 from satura.backend.emit.text import indent, op_text, report_text, zero
 from satura.backend.lower.body import Access, Argument, Nest, Pointer, Value, needed_values
+from satura.backend.sizes.size import is_fixed
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -253,12 +254,13 @@ class BodyText:
         )
 
     def _stride(self, stride: int) -> str:
-        return str(int(stride)) if stride in self.literals else self.arguments.new(stride)
+        is_known = is_fixed(stride) and stride in self.literals
+        return str(int(stride)) if is_known else self.arguments.new(stride)
 
     def _inner_stride(self, stride: int) -> str:
         """A stride of the inner loop. Where LLVM is told one that it does not know, it has vectors
         only for a stride of 1: of a sum it does not think so, and gathers and scatters."""
-        if stride in self.literals or not self.nest.is_dear:
+        if (is_fixed(stride) and stride in self.literals) or not self.nest.is_dear:
             return self._stride(stride)
         return f"({self.arguments.new(stride - 1)} + 1)"
 

@@ -150,6 +150,13 @@ def _with_outer_loops(form: Canonical, outer: int) -> Canonical:
     return Canonical(nest, outer, form.middle, form.column)
 
 
+def _short_strides(nest: Nest) -> frozenset[int]:
+    """The strides, in bytes, of what stands side by side, in either direction."""
+    sizes = {nest.dtype.itemsize, *(value.dtype.itemsize for value in nest.values)}
+    steps = [step * size for step in range(1, LONGEST_RUN + 1) for size in sizes]
+    return frozenset([*steps, *(-step for step in steps)])
+
+
 def _piece(form: Canonical) -> Piece:
     """The loops of one box as they are."""
     nest = form.nest
@@ -158,9 +165,8 @@ def _piece(form: Canonical) -> Piece:
     extents = [arguments.new(extent) for extent in nest.extents[: form.outer]]
     inner = arguments.new(nest.extents[-1])
     start = None if outer else "lo"
-    size = nest.dtype.itemsize
     run = prod(nest.extents[form.outer : form.outer + form.middle])
-    literals = range(size, LONGEST_RUN * size + 1) if form.middle else ()
+    literals = _short_strides(nest) if form.middle else frozenset()
     body = BodyText(
         nest, outer, ("j",) * form.middle, "i", arguments, start, literals=literals,
         is_told_last=True,

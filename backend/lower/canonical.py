@@ -96,7 +96,7 @@ def _turns_others(nest: Nest, loop: int, short: int) -> bool:
     for access in nest.accesses():
         size = sizes.get(access, 0)
         stride = access.strides[loop]
-        is_between = access is not nest.target and is_same(access.strides[short], size)
+        is_between = access is not nest.target and is_same(abs(access.strides[short]), size)
         steps = (0, size, extent * size) if is_between else (0, size)
         if not any(is_same(stride, step) for step in steps):
             return True
@@ -110,7 +110,7 @@ def _interleaved(
     between theirs."""
     for short in nest.outer:
         extent = nest.extents[short]
-        if not is_fixed(extent) or not 1 < extent <= LONGEST_RUN or strides[short] != size:
+        if not is_fixed(extent) or not 1 < extent <= LONGEST_RUN or abs(strides[short]) != size:
             continue  # each number of them has kernels of its own
         for group in _merge_loops(nest, [[loop] for loop in order if loop != short], set()):
             length = prod(nest.extents[loop] for loop in group)
