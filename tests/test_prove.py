@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
 
 import pytest
 
@@ -178,6 +178,21 @@ MUTATED = (
 @pytest.mark.parametrize("name", deep_but(MUTATED[:4], MUTATED))
 def test_no_mutant_is_proved(name: str) -> None:
     assert wrongly_proved(DEFAULT[name], range(4)) == []
+
+
+@pytest.mark.parametrize("message", [b"canceled", b"smt tactic failed: canceled"])
+def test_nothing_is_proved_where_z3_raises_at_its_limit(
+    message: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On some paths of z3 its limit is an exception, and not the answer that it does not know."""
+    z3 = pytest.importorskip("z3")
+
+    def check(*_: object) -> NoReturn:
+        raise z3.Z3Exception(message)
+
+    monkeypatch.setattr(z3.Solver, "check", check)
+    proof = prove(DEFAULT["reshape_out_of_pad"], range(4))
+    assert proof.status == "undecided", str(proof)
 
 
 @pytest.mark.deep

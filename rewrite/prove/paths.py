@@ -214,7 +214,12 @@ class Path:
     def _check_facts(self) -> z3.CheckSatResult:
         """Whether the facts can hold, as far as z3 knows."""
         before = _z3_steps(self.solver)
-        answer = self.solver.check()
+        try:
+            answer = self.solver.check()
+        except z3.Z3Exception as error:
+            if "canceled" not in str(error):
+                raise
+            answer = z3.unknown  # its limit was reached where z3 does not say so but raises
         self.budget.spend((_z3_steps(self.solver) - before) / 1000)
         return answer
 
