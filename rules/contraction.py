@@ -96,7 +96,7 @@ def down_columns(type_: TensorType) -> Axes:
 
 
 @attribute_function
-def along_rows(type_: TensorType) -> Axes:
+def last_axis(type_: TensorType) -> Axes:
     """The last axis."""
     return Axes((type_.rank - 1,))
 
@@ -144,7 +144,7 @@ def matmul_of_one_column(x: Tensor, y: Tensor) -> Law:
     factors = broadcast(transpose(y, last_axes_swapped(y.type)), Shape(x.type.shape))
     return rewrites(
         matmul(x, y),
-        reduce("sum", binary("mul", x, factors), along_rows(x.type)),
+        reduce("sum", binary("mul", x, factors), last_axis(x.type)),
         has_one_column(y.type),
         keeps_products(x.type),
     )

@@ -51,7 +51,7 @@ from satura.rewrite.types.attributes import (
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from satura.rules.algebra import unit_shape
-from satura.rules.contraction import down_columns, is_per_channel
+from satura.rules.contraction import down_columns, is_per_channel, last_axis
 
 SMALL = (DType.I8, DType.U8, DType.I16, DType.U16)
 CODES = np.arange(1 << 16)  # what 16 bits can be; of fewer bits, several times each
@@ -223,12 +223,6 @@ def over_images(window: Window) -> Window:
     parts = (window.sizes, window.strides, window.dilations)
     sizes, strides, dilations = ((1, *part, 1) for part in parts)
     return Window(sizes, strides, dilations, (0, *window.lo, 0), (0, *window.hi, 0), window.fill)
-
-
-@attribute_function
-def last_axis(type_: TensorType) -> Axes:
-    """The last axis."""
-    return Axes((type_.rank - 1,))
 
 
 @rule

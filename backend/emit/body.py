@@ -254,13 +254,15 @@ class BodyText:
         )
 
     def _stride(self, stride: int) -> str:
-        is_known = is_fixed(stride) and stride in self.literals
-        return str(int(stride)) if is_known else self.arguments.new(stride)
+        return str(int(stride)) if self._is_literal(stride) else self.arguments.new(stride)
+
+    def _is_literal(self, stride: int) -> bool:
+        return is_fixed(stride) and stride in self.literals
 
     def _inner_stride(self, stride: int) -> str:
         """A stride of the inner loop. Where LLVM is told one that it does not know, it has vectors
         only for a stride of 1: of a sum it does not think so, and gathers and scatters."""
-        if (is_fixed(stride) and stride in self.literals) or not self.nest.is_dear:
+        if self._is_literal(stride) or not self.nest.is_dear:
             return self._stride(stride)
         return f"({self.arguments.new(stride - 1)} + 1)"
 

@@ -52,7 +52,8 @@ def loop_code(
     """
     boxes: dict[str, list[list[Argument]]] = {}
     forms = [canonical(nest, len(nests) == 1) for nest in nests]
-    forms = [form if special(form) else cut_rows(form, threads) for form in forms]
+    cuts = [(form, cut_rows(form, threads)) for form in forms]
+    forms = [form if cut is form or special(form) else cut for form, cut in cuts]
     deepest = max(form.outer for form in forms)
     most = max(deepest, wanted.outer) if wanted else deepest
     scratch = 0

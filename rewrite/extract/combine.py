@@ -244,22 +244,21 @@ def _moved(classes: EClasses, base: Fragment, part: Fragment | None) -> Fragment
     return base.but(work=work, stored=stored)
 
 
-def _pieces(
-    classes: EClasses, part: Fragment | None, shape: tuple[int, ...]
-) -> tuple[int, ...]:  # fmt: skip
+def _pieces(classes: EClasses, part: Fragment | None, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Of how many pieces a pad or concat makes each axis of a tensor of some shape, also where axes
     of extent 1 have come or gone since."""
     while part is not None and part.node.op == "reshape":
         part = part.parts[0]
-    wide = [axis for axis, extent in enumerate(shape) if extent != 1]
-    if part is not None and part.node.op in ("pad", "concat"):
-        before = tuple(map(static, classes.sized[part.cls].shape))
-        if [extent for extent in before if extent != 1] == [shape[axis] for axis in wide]:
-            made = pieces_of_axes(classes, part.node)
-            counts = [len(some) for some, extent in zip(made, before, strict=True) if extent != 1]
-            found = dict(zip(wide, counts, strict=True))
-            return tuple(found.get(axis, 1) for axis in range(len(shape)))
-    return (1,) * len(shape)
+    whole = (1,) * len(shape)
+    if part is None or part.node.op not in ("pad", "concat"):
+        return whole
+    extents, pieces = classes.sized[part.cls].shape, pieces_of_axes(classes, part.node)
+    axes = zip(map(static, extents), map(len, pieces), strict=True)
+    wide = [(extent, count) for extent, count in axes if extent != 1]
+    if [extent for extent, _ in wide] != [extent for extent in shape if extent != 1]:
+        return whole
+    counts = iter(count for _, count in wide)
+    return tuple(1 if extent == 1 else next(counts) for extent in shape)
 
 
 def _row_layout(classes: EClasses, base: Fragment, part: Fragment) -> Fragment | None:
