@@ -25,13 +25,14 @@ from satura.rewrite.language.terms import (
     binary,
     broadcast,
     cast,
+    reduce,
     reshape,
     scalar,
     unary,
 )
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.elementwise import COMMUTATIVE, IDEMPOTENT
-from satura.rewrite.types.attributes import BinaryFn, Shape, UnaryFn, refuse_unless
+from satura.rewrite.types.attributes import Axes, BinaryFn, ReduceFn, Shape, UnaryFn, refuse_unless
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import NARROW, DType, TensorType
 
@@ -191,3 +192,15 @@ def merge_casts(x: Tensor, a: DType, b: DType) -> Law:
 def drop_identity_cast(x: Tensor, t: DType) -> Law:
     """cast(x, t) = x, when t is the dtype of x"""
     return rewrites(cast(x, t), x, x.type.dtype == t)
+
+
+@attribute_function
+def reduces_units(type_: TensorType, axes: Axes) -> bool:
+    """Whether all axes have extent 1."""
+    return all(type_.shape[axis] == 1 for axis in axes.indices)
+
+
+@rule(reassociates=True)
+def drop_reduction_of_units(f: ReduceFn, x: Tensor, axes: Axes) -> Law:
+    """reduce(f, x, a) = x, when the axes a have extent 1: only the sum of -0.0 is another zero"""
+    return rewrites(reduce(f, x, axes), x, reduces_units(x.type, axes))

@@ -148,3 +148,14 @@ def matmul_of_one_column(x: Tensor, y: Tensor) -> Law:
         has_one_column(y.type),
         keeps_products(x.type),
     )
+
+
+@rule(reassociates=True)
+def matmul_of_one_term(x: Tensor, y: Tensor) -> Law:
+    """matmul(x, y) = each element of x times each of y, when x has one column"""
+    whole = Shape(matmul(x, y).type.shape)
+    return rewrites(
+        matmul(x, y),
+        binary("mul", broadcast(x, whole), broadcast(y, whole)),
+        has_one_column(x.type),
+    )

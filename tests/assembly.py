@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from unittest.mock import patch
 
 import llvmlite.binding as llvm
@@ -104,6 +105,12 @@ def quantized() -> Program:
     return build.program({"y": build.cast(steps, DType.I8)})
 
 
+def whole(dtype: DType) -> Program:
+    """Floats as integers."""
+    build = Builder()
+    return build.program({"y": build.cast(build.input("x", DType.F32, (1000,)), dtype)})
+
+
 def channels() -> Program:
     """Pixels whose channels become planes."""
     build = Builder()
@@ -179,7 +186,7 @@ def doubles() -> Program:
     return contraction(DType.F64)
 
 
-PROGRAMS = {
+PROGRAMS: dict[str, Callable[[], Program]] = {
     "depthwise": depthwise, "planar": planar, "groups": groups, "pool": pool,
     "full_groups": lambda: groups(target.host_target().lanes),
     "upsampled": upsampled, "channels": channels, "elementwise": elementwise,
@@ -191,6 +198,7 @@ PROGRAMS = {
     "small_octets": lambda: octets(largest=64),
     "few_small_octets": lambda: octets(24, largest=64),
     "activated": activated, "doubles": doubles, "split": split,
+    "whole": lambda: whole(DType.I32), "whole_long": lambda: whole(DType.I64),
 }  # fmt: skip
 VNNI, AMX = "+avx512vnni", "+amx-tile,+amx-int8,+amx-bf16"
 HAVE_MATRICES = ("sapphirerapids", "graniterapids")

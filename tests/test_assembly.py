@@ -43,6 +43,7 @@ INSTRUCTIONS = {
     "places": ["pmaxsd"], "attention": ["addps", "fmadd"],
     "channels": ["(?:perm|shuf|blend)"],
     "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "cvttps2dq"],
+    "whole": ["cvttps2dq", "minps"],
 }  # fmt: skip
 CALLS = re.compile(r"\t(?:call|bl)\w*\t(.*)")
 PLANES = ["depthwise", "planar", "groups"]
@@ -97,6 +98,13 @@ def test_vectors_are_as_wide_as_the_cpu_has_them(case: tuple[str, str]) -> None:
         lines = re.findall(rf"\tv{instruction}\w*\t.*", text)
         registers = re.findall(r"[xyz]mm", " ".join(lines))
         assert max(registers) == REGISTERS[CPUS[cpu]]
+
+
+@pytest.mark.parametrize(
+    "cpu", deep_but(FEW[:1], [cpu for cpu, width in CPUS.items() if width == 64])
+)
+def test_floats_become_long_integers_in_vectors(cpu: str) -> None:
+    assert re.search(r"\tvcvttps2qq\t.*zmm", assembly_for(cpu, "whole_long"))
 
 
 @pytest.mark.parametrize("cpu", deep_but(FEW[:1], [cpu for cpu in CPUS if cpu != NEON]))

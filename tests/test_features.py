@@ -423,18 +423,32 @@ def test_terms_are_what_seconds_are_made_of(model: CostModel, form: str) -> None
     work = (("cheap.f32", 1e6), ("row", 10.0))
     for features in (
         Features(form, "f32"), Features(form, "f32", near=100.0),
-        Features(form, "f32", work, 1e6, 1e7, 50.0, 9.0),
+        Features(form, "f32", work, 1e6, 1e7, 50.0, 9.0), Features(form, "f32", work, 9, 0, 1e7),
     ):  # fmt: skip
         terms = model.terms(features)
         assert sum(terms.values()) == pytest.approx(model.seconds(features))
         assert min(terms.values()) >= 0
 
 
+def test_constants_that_are_read_meanwhile_hide_by_rates_that_were_measured() -> None:
+    """Mostly, and never more of them than there is to compute."""
+    model = MODEL.with_measured({})
+    launch, constant = model.rates["launch"], model.rates["constant"]
+    work = (("cheap.f32", 1e7),)
+    computing = model.working(work)
+    for size in (0.0, 1e5, 1e8):
+        reading, both = size * constant, Features("loop", "f32", work, constants=size)
+        least, most = sorted((reading, computing))
+        assert model.seconds(both) == pytest.approx(launch + most + least / 4)
+    apart = Features("loop", "f32", work, near=1e5)
+    assert model.seconds(apart) == pytest.approx(launch + computing + 1e5 * model.rates["near"])
+
+
 @pytest.mark.parametrize(("wrong", "message"), [
     ({"threads": 0}, "threads .* at least 1, not 0"), ({"streams": -2}, "streams .* not -2"),
     ({"lanes": "a"}, "lanes .* not 'a'"), ({"hidden": "a"}, "a share from 0 to 1, not 'a'"),
     ({"hidden": -1.0}, "not -1.0"), ({"hidden": float("nan")}, "not nan"),
-    ({"rates": {}}, "has all rates, and .* missing"),
+    ({"behind": 2}, "behind .* not 2"), ({"rates": {}}, "has all rates, and .* missing"),
     ({"rates": {**REFERENCE_RATES, "zzz": 1.0}}, "no rate 'zzz'"),
 ])  # fmt: skip
 def test_a_cost_model_that_no_machine_has_is_refused(
@@ -450,7 +464,7 @@ def test_the_identity_tells_all_that_costs_depend_on() -> None:
     models = [
         MODEL, MODEL.with_sizes({"n": 1}), MODEL.with_sizes({"n": 2}), CostModel(lanes=8),
         CostModel(threads=2), CostModel(streams=2), CostModel(constant=2e-9),
-        CostModel(constant_byte=2e-13), CostModel.of_vectors(8),
+        CostModel(constant_byte=2e-13), CostModel.of_vectors(8), CostModel(behind=0.5),
     ]  # fmt: skip
     assert len({model.identity for model in models}) == len(models)
 

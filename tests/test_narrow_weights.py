@@ -13,9 +13,11 @@ from satura.rewrite.errors import ModelError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.onnx.narrow import BITS
 from satura.rewrite.onnx.write.save import LARGEST_FILE, save, to_model
+from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.types.tensor_type import NARROW, DType
 from tests.onnx_models import Typed, floats, make_model, node, random_input
-from tests.onnxruntime_reference import assert_close, run
+from tests.onnxruntime_reference import assert_close, run, session
 
 VALUES = [1, 0, 2, 1, 3, 0, 1, 2, 3, 1, 0, 2]
 NAMES = {name: code for name, code in TensorProto.DataType.items() if code in BITS}
@@ -65,6 +67,28 @@ def test_zero_points_say_what_is_quantised_to(name: str) -> None:
     program = load(model)
     assert_close(interpret(program, {"x": x})["y"], expected)
     assert_close(run(to_model(program), {"x": x})[0], expected)
+
+
+@pytest.mark.parametrize("name", [each for each in NAMES if each.startswith("FLOAT8")])
+@pytest.mark.parametrize("saturate", [0, 1])
+def test_what_is_beyond_floats_saturates_or_not(name: str, saturate: int) -> None:
+    nodes = [node("QuantizeLinear", "x s z", "q", saturate=saturate)]
+    nodes += [node("Cast", "q", to=TensorProto.FLOAT)]
+    model = make_model(nodes, {"x": (5,)}, {"s": floats([0.5])}, opset=21)
+    model.graph.initializer.append(helper.make_tensor("z", NAMES[name], [], [0.0]))
+    model.ir_version = 10
+    x = np.array([1e6, -np.inf, np.nan, 2, -1e6], np.float32)
+    (expected,) = run(model, {"x": x})
+    program = load(model)
+    assert np.array_equal(interpret(program, {"x": x})["y"], expected, equal_nan=True)
+    assert np.array_equal(run(to_model(program), {"x": x})[0], expected, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [each for each in NARROW if each.value.startswith("f8")])
+def test_moved_floats_of_a_byte_are_saved_for_onnxruntime(dtype: DType) -> None:
+    build = Builder()
+    x = build.input("x", dtype, (2, 3, 4))
+    session(to_model(build.program({"y": build.reshape(x, (8, 3))})))
 
 
 @pytest.mark.parametrize("largest_file", [LARGEST_FILE, 1], ids=["inside", "outside"])

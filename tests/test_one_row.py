@@ -92,5 +92,38 @@ def test_two_columns_are_a_contraction() -> None:
     assert contractions(build.program({"y": build.matmul(x, w)})) == 1
 
 
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F16, DType.I32])
+def test_one_term_is_a_product(dtype: DType) -> None:
+    build = Builder()
+    x, y = build.input("x", dtype, (3, 33, 1)), build.input("y", dtype, (3, 1, 17))
+    program = build.program({"y": build.unary("neg", build.matmul(x, y))})
+    assert contractions(program) == 0
+    random = np.random.default_rng(0)
+    given = {
+        name: random.integers(-9, 9, shape).astype(dtype.numpy)
+        for name, shape in (("x", (3, 33, 1)), ("y", (3, 1, 17)))
+    }
+    got = satura.compile(program, threads=1).run(given)["y"]
+    assert np.array_equal(got, interpret(program, given)["y"])
+
+
+def test_two_terms_are_a_contraction() -> None:
+    build = Builder()
+    x, y = build.input("x", DType.F32, (33, 2)), build.input("y", DType.F32, (2, 17))
+    assert contractions(build.program({"y": build.matmul(x, y)})) == 1
+
+
+def test_a_sum_along_an_axis_of_one_is_none() -> None:
+    """And one along other axes is."""
+    for axes, form in (((1,), Form.LOOP), ((0, 1), Form.ROW)):
+        build = Builder()
+        x = build.input("x", DType.F32, (40, 1, 30))
+        program = build.program({"y": build.unary("neg", build.reduce("sum", x, axes))})
+        (dispatch,) = best_schedule(saturate(program, DEFAULT)).dispatches
+        assert dispatch.form is form
+
+
 def test_the_laws_are_in_the_book() -> None:
-    assert {"matmul_of_one_row", "matmul_of_one_column"} <= {rule.name for rule in DEFAULT}
+    assert {"matmul_of_one_row", "matmul_of_one_column", "matmul_of_one_term"} <= {
+        rule.name for rule in DEFAULT
+    }

@@ -101,6 +101,8 @@ FROM_THREE_AXES = (
     "reshape_out_of_matmul",
 )  # fmt: skip
 
+FROM_FOUR_AXES = ("reshape_out_of_transpose", "reshape_out_of_matmul")
+
 DEAR = ("slice_inside_pad", "reshape_into_concat")  # a minute and more of proofs
 USUAL = [name for name in NAMES if name not in DEAR]
 
@@ -132,6 +134,8 @@ def test_rule_of_the_book_at_rank_three(name: str) -> None:
     proof = prove(DEFAULT[name], ranks=range(4), steps=600_000)
     if name in UP_TO_TWO:
         assert proof.ranks[:3] == (0, 1, 2)
+    elif name in FROM_FOUR_AXES:
+        assert proof.status == "open" and "the prover found no sizes at which" in proof.reason
     else:
         assert proof.is_proved or name in OPEN, str(proof)
 

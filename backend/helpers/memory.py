@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 from llvmlite import ir
 
 from satura.backend.helpers import kinds
@@ -23,7 +24,6 @@ from satura.backend.helpers.site import (
     KIND,
     STORED,
     Site,
-    declare_function,
     helper,
 )  # fmt: skip
 from satura.rewrite.types.tensor_type import DType
@@ -145,11 +145,7 @@ def _cast(dtype: DType, site: Site, a: ir.Value) -> ir.Value:
             return _round_f16(site, converted)
         return _round_bf16(site, converted) if dtype is DType.BF16 else converted
     if site.is_float:
-        if to_bits < 32:  # LLVM has no vector code for saturation to these
-            return builder.trunc(builder.fptosi(_limit(builder, dtype, a), INT32), target)
-        name = f"llvm.fpto{'s' if dtype.is_signed else 'u'}i.sat.i{to_bits}.{site.suffix}"
-        function = ir.FunctionType(target, [a.type])
-        return builder.call(declare_function(builder, function, name), [a])
+        return _saturated(builder, dtype, a)
     if to_bits <= site.bits:
         return builder.trunc(a, target) if to_bits < site.bits else a
     return builder.sext(a, target) if site.is_signed else builder.zext(a, target)
@@ -185,16 +181,41 @@ def to_odd(builder: ir.IRBuilder, a: ir.Value) -> ir.Value:
     return builder.bitcast(builder.select(is_between, odd, bits), F32)
 
 
-def _limit(builder: ir.IRBuilder, dtype: DType, a: ir.Value) -> ir.Value:
-    """A float within the bounds of an integer type; 0 for NaN."""
-    least, most = (ir.Constant(a.type, float(bound)) for bound in dtype.bounds)
-    if not dtype.is_signed:  # 0 is the least one, too
-        limited = builder.select(builder.fcmp_ordered(">", a, least), a, least)
-        return builder.select(builder.fcmp_ordered(">", limited, most), most, limited)
-    limited = builder.select(builder.fcmp_ordered("<", a, least), least, a)
-    limited = builder.select(builder.fcmp_ordered(">", limited, most), most, limited)
-    is_nan = builder.fcmp_unordered("uno", a, a)
-    return builder.select(is_nan, ir.Constant(a.type, 0.0), limited)
+def _saturated(builder: ir.IRBuilder, dtype: DType, a: ir.Value) -> ir.Value:
+    """A float as the integer nearest to it on the way to 0; 0 for NaN.
+
+    LLVM's own saturation has no vector code on most targets.
+    """
+    least, most = dtype.bounds
+    fits = _largest_float(a.type, most)
+    bits = max(8 * dtype.itemsize, 32)
+    is_signed = dtype.is_signed or bits > 8 * dtype.itemsize
+    convert = builder.fptosi if is_signed else builder.fptoui
+    found = convert(_limit(builder, a, float(least), fits), ir.IntType(bits))
+    if bits > 8 * dtype.itemsize:
+        return builder.trunc(found, ir.IntType(8 * dtype.itemsize))
+    if fits == most:
+        return found
+    is_beyond = builder.fcmp_ordered(">", a, ir.Constant(a.type, fits))
+    return builder.select(is_beyond, found.type(most), found)
+
+
+def _largest_float(type_: ir.Type, most: int) -> float:
+    """The largest float of a type that is not above an integer."""
+    kind = np.float64 if type_ == F64 else np.float32
+    near = kind(most)
+    return float(near if int(near) <= most else np.nextafter(near, kind(0)))
+
+
+def _limit(builder: ir.IRBuilder, a: ir.Value, least: float, most: float) -> ir.Value:
+    """A float within bounds, of which the first is 0 or less; 0 for NaN."""
+    low, high, zero = (ir.Constant(a.type, bound) for bound in (least, most, 0.0))
+    if least == 0:  # which NaN is not above, either
+        limited = builder.select(builder.fcmp_ordered(">", a, low), a, low)
+        return builder.select(builder.fcmp_ordered(">", limited, high), high, limited)
+    limited = builder.select(builder.fcmp_ordered("<", a, low), low, a)
+    limited = builder.select(builder.fcmp_ordered(">", limited, high), high, limited)
+    return builder.select(builder.fcmp_unordered("uno", a, a), zero, limited)
 
 
 def _scalar(dtype: DType, site: Site, bits: ir.Value) -> ir.Value:

@@ -100,6 +100,9 @@ _POOLED = 4  # neighbouring results of a pool that are computed at a time
 _COMPARED = 3.0  # instructions of a maximum, which keeps NaN
 _ORDERED = 4.0  # those of one of two tensors, which orders zeros by their signs, too
 _EXTREMES = (BinaryFn("max"),), (BinaryFn("min"),)
+_SHORT = 8  # an inner loop of fewer results is one over what is reduced
+_COLUMNS, _STEPS = 512, 8  # of a block of results side by side, and added to it at a time
+_LINE = 16  # results, of which threads share no fewer
 _ELEMENT = 0.25  # of a run's time is that of a single element, which is no loop
 _RUN = 8  # elements: shorter runs are read one by one
 _OCTETS_OF_A_WORD = 4
@@ -155,10 +158,22 @@ def _weight(function: Attribute) -> float:
 
 
 def row_work(classes: EClasses, node: ENode, axes: tuple[int, ...]) -> Work:
-    """The cost of the rows of a reduction, without that of their elements."""
+    """The cost of the rows of a reduction, without that of their elements.
+
+    Where the last axis is kept, a row is a block of results side by side, to which so many steps at
+    a time are added.
+    """
     shape = _shape(classes.sized[node.operands[0]])
-    rows = float(prod(size for axis, size in enumerate(shape) if axis not in axes))
-    return (("row", rows),), rows
+    results = float(prod(size for axis, size in enumerate(shape) if axis not in axes))
+    long = [axis for axis, size in enumerate(shape) if size != 1]
+    last = max((axis for axis in axes if axis in long), default=-1)
+    side = prod(shape[last + 1 :]) if results else 1
+    if side < _SHORT:
+        return (("row", results),), results
+    groups = results / side
+    passes = 1 + prod(shape[axis] for axis in axes) / _STEPS
+    rows = groups * ceil(side / _COLUMNS) * passes
+    return (("row", rows),), groups * ceil(side / _LINE)
 
 
 def pool_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:

@@ -1,8 +1,9 @@
 """The cost of a dispatch, in seconds: a launch + max(bytes, work), both at the machine's rates.
 
 The lesser of the two hides behind the other, but not wholly: so of two dispatches that would take
-equally long the one with less to do is cheaper. Nothing hides by the rates that were measured, with
-which sums of both predict best: most kernels read in one loop and compute in the next.
+equally long the one with less to do is cheaper. By the rates that were measured only constants
+hide, which kernels read while they compute; of all else sums predict best, for most kernels read in
+one loop and compute in the next.
 
 A cost model is additive over dispatches. `seconds` is the only place where features become time:
 for candidates, for the copies that a placement needs, and for what is reported as predicted. The
@@ -26,6 +27,7 @@ from satura.rewrite.extract.features import MEMORY, RATES, Amount, Features, cop
 
 REFERENCE_LANES = 16
 _HIDDEN = 1 / 16  # what a second costs that hides: less than any prediction is exact to
+_BEHIND = 0.75  # the share of the lesser of computing and reading constants that was seen to hide
 
 _OF_F32: Mapping[str, float] = {
     "contraction": 1 / 110e9, "tile": 13e-9, "product": 1 / 22e9, "depthwise": 1 / 24e9,
@@ -92,7 +94,8 @@ class CostModel:
 
     Vectors hold `lanes` elements of f32. `threads` run a dispatch,
     but no more than `streams` of them share the bandwidth of the memory. `sizes` are typical sizes
-    of symbols; others count as 64. A second that hides behind others costs `hidden` of one.
+    of symbols; others count as 64. A second that hides behind others costs `hidden` of one, and the
+    share `behind` of reading constants hides behind the computing in any case.
     """
 
     rates: Mapping[str, float] = field(default_factory=lambda: REFERENCE_RATES)
@@ -101,6 +104,7 @@ class CostModel:
     streams: int = 4
     sizes: Mapping[str, int] = field(default_factory=dict)
     hidden: float = _HIDDEN
+    behind: float = 0.0
     # A constant stored costs little at run time, but not nothing.
     constant_byte: float = 1e-13
     constant: float = 1e-9
@@ -113,8 +117,10 @@ class CostModel:
                 raise CallError(
                     f"{name} of a cost model must be an int of at least 1, not {number!r}"
                 )
-        if not isinstance(self.hidden, int | float) or not 0 <= self.hidden <= 1:
-            raise CallError(f"hidden of a cost model is a share from 0 to 1, not {self.hidden!r}")
+        for name in ("hidden", "behind"):
+            share = getattr(self, name)
+            if not isinstance(share, int | float) or not 0 <= share <= 1:
+                raise CallError(f"{name} of a cost model is a share from 0 to 1, not {share!r}")
         _refuse_unknown(self.rates)
         if missing := [name for name in RATES if name not in self.rates]:
             raise CallError(
@@ -141,8 +147,8 @@ class CostModel:
         return self._with(rates={**self.rates, **rates})
 
     def with_measured(self, rates: Mapping[str, float]) -> Self:
-        """This model with rates that a machine was asked for, by which nothing hides."""
-        return self.with_rates(rates)._with(hidden=1.0)
+        """This model with rates that a machine was asked for, by which only constants hide."""
+        return self.with_rates(rates)._with(hidden=1.0, behind=_BEHIND)
 
     def with_sizes(self, sizes: Mapping[str, int]) -> Self:
         """This model for other typical sizes of symbols."""
@@ -160,28 +166,34 @@ class CostModel:
         """All that its costs depend on, as one line."""
         rates = " ".join(f"{name}={seconds!r}" for name, seconds in sorted(self.rates.items()))
         sizes = " ".join(f"{name}={size}" for name, size in sorted(self.sizes.items()))
-        others = (self.lanes, self.threads, self.streams, self.hidden, self.constant_byte)
+        others = (
+            self.lanes, self.threads, self.streams, self.hidden, self.behind, self.constant_byte
+        )  # fmt: skip
         return f"{rates}; {sizes}; {others} {self.constant!r}"
 
     def seconds(self, features: Features) -> float:
         """How long a dispatch takes."""
         if features.form == "host":
             return self.rates["host"] + self.memory(features)
-        return self.together(self.work(features), self.memory(features), features.units)
+        constants = self.moving(0.0, 0.0, features.constants)
+        memory = self.moving(features.near, features.far, 0.0)
+        return self.together(self.work(features), memory, constants, features.units)
 
-    def together(self, work: float, memory: float, units: float) -> float:
-        """How long a dispatch of kernels takes, of so many seconds of one thread for either."""
-        alone = self._overlapped(work, memory)
+    def together(self, work: float, memory: float, constants: float, units: float) -> float:
+        """How long a dispatch of kernels takes, of so many seconds of one thread for each."""
+        alone = self.overlapped(work, memory, constants)
         if self.threads > 1 and units > 1:
             shared = min(self.threads, units)
-            together = self._overlapped(work / shared, memory / min(shared, self.streams))
+            streams = min(shared, self.streams)
+            together = self.overlapped(work / shared, memory / streams, constants / streams)
             alone = min(alone, together + self.rates["barrier"])
         return self.rates["launch"] + alone
 
-    def _overlapped(self, work: float, memory: float) -> float:
-        """How long both take at the same time. It grows with each, and is subadditive: what is
-        fused takes no longer."""
-        return max(work, memory) + self.hidden * min(work, memory)
+    def overlapped(self, work: float, memory: float, constants: float) -> float:
+        """How long all take at the same time. It grows with each, and is subadditive: what is fused
+        takes no longer."""
+        read = memory + constants - self.behind * min(work, constants)
+        return max(work, read) + self.hidden * min(work, read)
 
     def terms(self, features: Features) -> dict[str, float]:
         """The seconds of a dispatch by rate; of what hides, as much as it costs."""
@@ -190,6 +202,8 @@ class CostModel:
         memory = {name: self.rates[name] * amount for name, amount in moved if amount}
         done = features.summed if start == "launch" else {}
         work = {name: self.rates[name] * amount for name, amount in done.items()}
+        if "constant" in memory:
+            memory["constant"] -= self.behind * min(sum(work.values()), memory["constant"])
         lesser, greater = sorted((memory, work), key=lambda side: sum(side.values()))
         alone = {**greater, **{name: seconds * self.hidden for name, seconds in lesser.items()}}
         seconds, total = self.seconds(features), sum(alone.values())

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from functools import reduce
 
 from satura.rewrite.types.dims import (
+    Atom,
     Dim,
     Monomial,
     Quotient,
@@ -154,7 +155,7 @@ class Equalities:
         if isinstance(dim, int) or sorted(n for _, n in dim.terms) != [-1, 1]:
             return False
         (large, _), (small, _) = dim.terms  # terms are sorted, larger products first
-        if len(large) == len(small) and any(isinstance(atom, Quotient) for atom in large):
+        if len(large) == len(small) and any(map(_is_quotient, large)):
             large, small = small, large  # towards quotients: their divisor may cancel
         self._products.append((large, _dim_of(small)))
         self._pending.remove(zero)
@@ -181,6 +182,11 @@ class Equalities:
             if isinstance(value, SymbolicDim) and len(value.terms) == 1:
                 known |= value.symbols
         return known
+
+
+def _is_quotient(atom: Atom) -> bool:
+    """Whether a factor is a quotient, or a number that is named as one."""
+    return isinstance(atom, Quotient) or "/" in atom
 
 
 def _dim_of(monomial: Monomial) -> Dim:

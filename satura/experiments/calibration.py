@@ -20,7 +20,7 @@ from satura.pipeline.compiled import Compiled
 from satura.pipeline.inputs import random_inputs
 from satura.pipeline.phases import Progress
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.features import MEMORY, Features
+from satura.rewrite.extract.features import MEMORY, OVERHEADS, Features
 from satura.rewrite.program.program import Program
 
 Vector = NDArray[np.float64]
@@ -98,8 +98,9 @@ def _seconds(sample: Sample) -> float:
 
 
 def fit(model: CostModel, samples: Sequence[Sample]) -> CostModel:
-    """`model` with the rates that predict the samples best, none of which hides another."""
+    """`model` with the rates that predict the samples best, if only constants hide."""
     names = sorted(model.rates)
+    behind = model.with_measured({}).behind
     column = {name: number for number, name in enumerate(names)}
     scale = np.array([model.rates[name] for name in names])
     seconds = np.array([each.seconds for each in samples])
@@ -107,9 +108,10 @@ def fit(model: CostModel, samples: Sequence[Sample]) -> CostModel:
     rows *= scale / seconds[:, None]
     found = np.ones(len(names))
     for _ in range(_REPEATS):
-        off = np.abs(rows @ found - 1.0)
+        seen = _without_hidden(rows, found, names, behind)
+        off = np.abs(seen @ found - 1.0)
         weights = 1.0 / np.maximum(off, _TOLERANCE)
-        found = 0.5 * found + 0.5 * _least_squares(rows, weights, found)
+        found = 0.5 * found + 0.5 * _least_squares(seen, weights, found)
     rates = dict(zip(names, (found * scale).tolist(), strict=True))
     return model.with_measured(rates)
 
@@ -132,6 +134,15 @@ def _amounts(features: Features, column: dict[str, int]) -> Vector:
     for name, amount in (*moved, *features.work):
         found[column[name]] += amount
     return found
+
+
+def _without_hidden(rows: Vector, found: Vector, names: Sequence[str], behind: float) -> Vector:
+    """The rows less what hides by the rates `found`: of constants and computing the lesser."""
+    constants = np.array([name == "constant" for name in names])
+    work = np.array([name not in (*MEMORY, *OVERHEADS) for name in names])
+    is_less = rows[:, constants] @ found[constants] < rows[:, work] @ found[work]
+    hides = np.where(is_less[:, None], constants, work)
+    return np.where(hides, rows * (1.0 - behind), rows)
 
 
 def _least_squares(rows: Vector, weights: Vector, start: Vector) -> Vector:

@@ -31,6 +31,8 @@ def quantize_linear(node: Context) -> int:
         target = dtype_of(node.integer("output_dtype"))
     scaled = wide / _spread(node, 1, DType.F32, wide)
     offset = None if zero is None else _spread(node, 2, DType.F32, wide)
+    if target.is_float and not node.integer("saturate", 1):
+        return (scaled if offset is None else scaled + offset).cast(target).index
     return _round_and_clamp(scaled, offset, target)
 
 
