@@ -26,11 +26,10 @@ N = 2**20
 def outer(extent: Dim, is_result: bool) -> Program:
     """x · xᵀ, or the sums of the rows of its exponentials times themselves."""
     build = Builder()
-    x = build.input("x", DType.F32, (extent,))
-    column = build.reshape(x, (extent, 1))
-    product = build.matmul(column, build.reshape(x, (1, extent)))
+    x = build.input("x", DType.F32, (extent, 2))
+    product = build.matmul(x, build.transpose(x, (1, 0)))
     raised = build.unary("exp", product)
-    sums = build.matmul(raised, build.matmul(raised, column))
+    sums = build.matmul(raised, build.matmul(raised, x))
     return build.program({"y": product if is_result else sums})
 
 
@@ -39,10 +38,10 @@ STAGES: dict[str, tuple[Dim, type[Exception], Stage]] = {
     "compile": (N, ModelError, satura.compile),
     "run": (
         symbol("n"), CallError,
-        lambda program: satura.compile(program).run({"x": np.ones(N, np.float32)}),
+        lambda program: satura.compile(program).run({"x": np.ones((N, 2), np.float32)}),
     ),
     "interpret": (
-        N, CallError, lambda program: satura.interpret(program, {"x": np.ones(N, np.float32)})
+        N, CallError, lambda program: satura.interpret(program, {"x": np.ones((N, 2), np.float32)})
     ),
 }  # fmt: skip
 
@@ -59,8 +58,8 @@ def test_what_memory_cannot_hold_is_named(stage: str, is_result: bool) -> None:
 def test_a_program_that_refused_a_size_runs_at_others() -> None:
     compiled = satura.compile(outer(symbol("n"), True))
     with pytest.raises(CallError, match="memory has"):
-        compiled.run({"x": np.ones(N, np.float32)})
-    assert np.array_equal(compiled(np.ones(3, np.float32)), np.ones((3, 3), np.float32))
+        compiled.run({"x": np.ones((N, 2), np.float32)})
+    assert np.array_equal(compiled(np.ones((3, 2), np.float32)), np.full((3, 3), 2.0))
 
 
 def test_a_constant_that_memory_cannot_hold_is_named() -> None:
@@ -117,6 +116,6 @@ def test_the_last_byte_counts(spare: int, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(memory, "memory_bytes", lambda: 36 + scratch + spare)
     if spare < 0:
         with pytest.raises(CallError, match="takes 36 bytes"):
-            compiled(np.ones(3, np.float32))
+            compiled(np.ones((3, 2), np.float32))
     else:
-        assert compiled.run({"x": np.ones(3, np.float32)})["y"].shape == (3, 3)
+        assert compiled.run({"x": np.ones((3, 2), np.float32)})["y"].shape == (3, 3)

@@ -54,6 +54,8 @@ def test_a_node_has_the_oldest_opset_that_takes_its_element_type(op_type: str) -
     schema = defs.get_schema(op_type, OPSET, "")
     for element_type in schema.inputs[0].types:
         oldest = next(opset for opset in OPSETS if takes(op_type, opset, element_type))
+        if op_type == "Reshape" and "float8" in element_type:
+            oldest = 21  # from which on onnxruntime has it
         node = NodeProto(op_type=op_type, input=["x"], output=["y"])
         assert saved_opset(node, element_type) == oldest, element_type
 

@@ -19,6 +19,8 @@ _NEW_TEXTS = {("GridSample", b"bilinear"): b"linear", ("GridSample", b"bicubic")
 """What texts of attributes are called since some opset, by op; the loader knows both."""
 _COUNT = "num_outputs"
 _ROUNDED = {f"tensor({each})" for each in ("float16", "bfloat16")}
+_F8 = {f"tensor(float8{each})" for each in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
+_RESHAPES_F8 = 21  # the opset
 """Element types of which nodes round once."""
 _EARLY = {"LayerNormalization": 17, "ThresholdedRelu": 10}
 """Ops that onnxruntime has in older opsets, too, where its tools write them."""
@@ -144,7 +146,8 @@ def is_one_of(node: NodeProto, old: int, new: int, types: Callable[[str], Set[st
     type of its tensors, which `types` has by their names, came in between.
 
     One of f16 is not where the older replaces it by others: a runtime may round each of these, so
-    that what is between them overflows.
+    that what is between them overflows. Nor is a Reshape of f8, which onnxruntime lacks in opsets
+    that have it.
     """
     if not is_standard(node.domain):
         return True
@@ -154,6 +157,8 @@ def is_one_of(node: NodeProto, old: int, new: int, types: Callable[[str], Set[st
         return False
     is_rounded = any(_ROUNDED & types(name) for name in node.output if name)
     if is_rounded and is_replaced(node.op_type, old) and not is_replaced(node.op_type, new):
+        return False
+    if node.op_type == "Reshape" and old < _RESHAPES_F8 and _F8 & types(node.input[0]):
         return False
     one, two = (defs.get_schema(node.op_type, opset, "") for opset in (old, new))
     if one.since_version == two.since_version:

@@ -129,19 +129,13 @@ def model_of(
     return model, {name: x for name, x in constants.items() if name in read}
 
 
-_MOVES_SMALL_FLOATS = 21  # f8 has been a type since opset 19, which onnxruntime does not reshape
-
-
 def older_opsets(
     nodes: Sequence[NodeProto], newest: int, types: Callable[[str], Set[str]]
 ) -> list[int]:
     """The opsets in which nodes of the newest one mean the same, and this, from the oldest on."""
-    names = {name for node in nodes for name in (*node.input, *node.output)}
-    has_small_floats = any("float8" in kind for name in names for kind in types(name))
-    oldest = max(OLDEST_SAVED, _MOVES_SMALL_FLOATS if has_small_floats else 0)
     return [
         opset
-        for opset in range(min(oldest, newest), newest + 1)
+        for opset in range(OLDEST_SAVED, newest + 1)
         if opset == newest or all(is_one_of(each, opset, newest, types) for each in nodes)
     ]
 
