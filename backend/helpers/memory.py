@@ -182,18 +182,17 @@ def to_odd(builder: ir.IRBuilder, a: ir.Value) -> ir.Value:
 
 
 def _saturated(builder: ir.IRBuilder, dtype: DType, a: ir.Value) -> ir.Value:
-    """A float as the integer nearest to it on the way to 0; 0 for NaN.
+    """The integer part of a float, or the bound that is nearest to it; 0 for NaN.
 
-    LLVM's own saturation has no vector code on most targets.
+    LLVM's own saturation has no vector code.
     """
     least, most = dtype.bounds
-    fits = _largest_float(a.type, most)
-    bits = max(8 * dtype.itemsize, 32)
-    is_signed = dtype.is_signed or bits > 8 * dtype.itemsize
-    convert = builder.fptosi if is_signed else builder.fptoui
-    found = convert(_limit(builder, a, float(least), fits), ir.IntType(bits))
-    if bits > 8 * dtype.itemsize:
-        return builder.trunc(found, ir.IntType(8 * dtype.itemsize))
+    fits, bits = _largest_float(a.type, most), 8 * dtype.itemsize
+    limited = _limit(builder, a, float(least), fits)
+    if bits < 32:
+        return builder.trunc(builder.fptosi(limited, INT32), ir.IntType(bits))
+    convert = builder.fptosi if dtype.is_signed else builder.fptoui
+    found = convert(limited, ir.IntType(bits))
     if fits == most:
         return found
     is_beyond = builder.fcmp_ordered(">", a, ir.Constant(a.type, fits))

@@ -181,15 +181,15 @@ class CostModel:
 
     def together(self, work: float, memory: float, constants: float, units: float) -> float:
         """How long a dispatch of kernels takes, of so many seconds of one thread for each."""
-        alone = self.overlapped(work, memory, constants)
+        alone = self._overlapped(work, memory, constants)
         if self.threads > 1 and units > 1:
             shared = min(self.threads, units)
             streams = min(shared, self.streams)
-            together = self.overlapped(work / shared, memory / streams, constants / streams)
+            together = self._overlapped(work / shared, memory / streams, constants / streams)
             alone = min(alone, together + self.rates["barrier"])
         return self.rates["launch"] + alone
 
-    def overlapped(self, work: float, memory: float, constants: float) -> float:
+    def _overlapped(self, work: float, memory: float, constants: float) -> float:
         """How long all take at the same time. It grows with each, and is subadditive: what is fused
         takes no longer."""
         read = memory + constants - self.behind * min(work, constants)

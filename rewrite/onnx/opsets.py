@@ -19,9 +19,9 @@ _NEW_TEXTS = {("GridSample", b"bilinear"): b"linear", ("GridSample", b"bicubic")
 """What texts of attributes are called since some opset, by op; the loader knows both."""
 _COUNT = "num_outputs"
 _ROUNDED = {f"tensor({each})" for each in ("float16", "bfloat16")}
-_F8 = {f"tensor(float8{each})" for each in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
-_RESHAPES_F8 = 21  # the opset
 """Element types of which nodes round once."""
+_F8 = {f"tensor(float8{each})" for each in ("e4m3fn", "e4m3fnuz", "e5m2", "e5m2fnuz")}
+_RESHAPES_F8 = 21  # the opset since which onnxruntime does
 _EARLY = {"LayerNormalization": 17, "ThresholdedRelu": 10}
 """Ops that onnxruntime has in older opsets, too, where its tools write them."""
 
