@@ -226,6 +226,19 @@ def test_bytes_are_those_read_and_stored() -> None:
     assert (features.near, features.far, features.constants) == (800, 0, 400)
 
 
+@pytest.mark.parametrize(("shape", "axes", "rows"), [
+    ((30, 100), (1,), 30), ((30, 4), (0,), 4), ((16, 100), (0,), 1 + 16 / 8),
+    ((16, 100, 1), (0,), 1 + 16 / 8), ((3, 16, 1000), (1,), 3 * 2 * (1 + 16 / 8)),
+    ((4, 5, 4, 64), (1, 2), 4 * (1 + 20 / 8)), ((16, 0), (0,), None), ((1, 100), (0,), 1 + 1 / 8),
+])  # fmt: skip
+def test_results_side_by_side_are_one_row(
+    shape: tuple[int, ...], axes: tuple[int, ...], rows: float | None
+) -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, shape)
+    assert amounts(only(build, build.reduce("max", x, axes))).get("row") == rows
+
+
 @pytest.mark.parametrize(("kind", "rows", "seen"), [("broadcast", 200, 100), ("slice", 50, 50)])
 def test_what_is_narrowed_is_read_as_wide_as_it_lies(kind: str, rows: int, seen: int) -> None:
     build = Builder()
