@@ -12,6 +12,7 @@ from satura.rules import (
     power,
     quantised,
     reshape,
+    selections,
     slice_concat,
     transpose,
     winograd,
@@ -33,6 +34,7 @@ BOOK = {
         winograd,
         attention,
         quantised,
+        selections,
     )
 }
 

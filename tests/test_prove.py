@@ -81,6 +81,7 @@ OPEN = {
     "shift_weights_of_conv": VALUES,
     "shift_weights_of_matmul": VALUES,
     "gather_of_even_steps": "gather is not an op that the prover knows",
+    "first_place_of_largest": "first_places is not an op that the prover knows",
 }
 
 

@@ -348,6 +348,10 @@ def arg_reduce(f: ReduceFn | str, x: Operand, axis: Axis, last: Count) -> Term:
     return _apply("arg_reduce", (x,), f, axis, last)
 
 
+def first_places(x: Operand, count: Count, largest: Count) -> Term:
+    return _apply("first_places", (x,), count, largest)
+
+
 def pool(f: ReduceFn | str, x: Operand, window: Window) -> Term:
     return _apply("pool", (x,), f, window)
 

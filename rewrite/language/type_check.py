@@ -22,6 +22,7 @@ ANY_DTYPE = frozenset(DType)
 _COMPUTED = frozenset(COMPUTED)  # others are stored, moved and cast alone
 ANY_RANK = frozenset(range(9))
 _SCALAR = frozenset({0})
+_ROWS = frozenset({2})
 
 T = TypeVar("T", DType, int)
 
@@ -63,7 +64,7 @@ class PossibleTypes:
         if name == "gather":
             self.dtype(operands[1], INTEGERS)
             return self.dtype(operands[0], allowed)
-        if name == "arg_reduce":
+        if name in ("arg_reduce", "first_places"):
             return allowed & {DType.I64}
         if name in _COMPUTING:
             allowed &= _COMPUTED
@@ -99,6 +100,8 @@ class PossibleTypes:
             return self.rank(operands[0], fixed)
         if name in (*_MOVES, *_ALIKE, "unary", "binary", "select", "cast", "arg_reduce"):
             return self._common(operands, fixed, self.rank)
+        if name == "first_places":
+            return self._common(operands, fixed & _ROWS, self.rank)
         for operand in operands:
             self.rank(operand, ANY_RANK)
         return fixed if name in ("reshape", "constant", "iota") else allowed
