@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from satura.rewrite.onnx.lower.arithmetic import Value
@@ -13,7 +15,11 @@ from satura.rewrite.types.tensor_type import DType
 
 _AXES_INPUT_SINCE = {"ReduceSum": 13}
 _SCAN_BLOCK = 16
-_BLOCKS = range(8, 17)
+_BLOCKS = range(5, 17)
+_LONGEST_BLOCK = 32
+_STEPS = 12  # for one element, beside those of its block
+_PADDED = 6  # more, where blocks are padded
+_OF_BLOCKS = 5  # times as many for a block as for an element
 _MOST_DEEP = 2
 """Blocks of 16 of blocks of 16: of a million elements 4,000 remain."""
 
@@ -150,11 +156,11 @@ def _running(build: Tensors, f: str, x: int, axis: int, backward: bool, depth: i
     """
     shape = build.shape(x)
     extent = shape[axis]
-    if isinstance(extent, int) and extent <= _SCAN_BLOCK:
+    block = _block_of(extent)
+    if block == extent:
         return _under_window(build, f, x, axis, backward)
     if isinstance(extent, SymbolicDim) and depth == _MOST_DEEP:
         return _in_pairs(build, f, x, axis, backward)
-    block = _block_of(extent)
     count = (extent + (block - 1)) // block
     missing: list[Dim] = [0] * len(shape)
     missing[axis] = count * block - extent
@@ -172,10 +178,23 @@ def _running(build: Tensors, f: str, x: int, axis: int, backward: bool, depth: i
 
 
 def _block_of(extent: Dim) -> int:
-    """About how many elements a block has: so many that none is left over, where that can be."""
-    near = sorted(_BLOCKS, key=lambda size: abs(size - _SCAN_BLOCK))
-    whole = [size for size in near if isinstance(extent, int) and extent % size == 0]
-    return whole[0] if whole else _SCAN_BLOCK
+    """How many elements a block has; all where one is best."""
+    return _scan(extent)[1] if isinstance(extent, int) else _SCAN_BLOCK
+
+
+@cache
+def _scan(extent: int) -> tuple[int, int]:
+    """About how many instructions the sums along an axis take, and the block that makes them few.
+
+    A block sees each of its elements, what does not fill it is padded, and blocks take more steps.
+    """
+    choices = [(extent * (_STEPS + extent), extent)] if extent <= _LONGEST_BLOCK else []
+    for block in _BLOCKS:
+        if block < extent:
+            count = -(-extent // block)
+            padded = count * block * (_STEPS + block) + extent * _PADDED * (extent % block > 0)
+            choices.append((padded + _OF_BLOCKS * _scan(count)[0], block))
+    return min(choices)
 
 
 def _nothing(build: Tensors, f: str, x: int) -> int:
