@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from unittest.mock import patch
 
 import llvmlite.binding as llvm
@@ -18,7 +19,7 @@ from satura.backend import target
 from satura.backend.lower.body import Access, Nest, Pointer, Value
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.tensor_type import COMPUTED, DType
 
 VECTOR_FUNCTIONS = (
     "exp", "sigmoid", "tanh", "erf", "log", "sin", "cos", "tan", "sqrt", "floor", "ceil", "round",
@@ -105,10 +106,10 @@ def quantized() -> Program:
     return build.program({"y": build.cast(steps, DType.I8)})
 
 
-def whole(dtype: DType) -> Program:
-    """Floats as integers."""
+def cast(source: DType, target: DType) -> Program:
+    """Elements of one type as another."""
     build = Builder()
-    return build.program({"y": build.cast(build.input("x", DType.F32, (1000,)), dtype)})
+    return build.program({"y": build.cast(build.input("x", source, (1000,)), target)})
 
 
 def channels() -> Program:
@@ -198,7 +199,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "small_octets": lambda: octets(largest=64),
     "few_small_octets": lambda: octets(24, largest=64),
     "activated": activated, "doubles": doubles, "split": split,
-    "whole": lambda: whole(DType.I32), "whole_long": lambda: whole(DType.I64),
+    **{f"{a.value}_as_{b.value}": partial(cast, a, b) for a in COMPUTED for b in COMPUTED},
 }  # fmt: skip
 VNNI, AMX = "+avx512vnni", "+amx-tile,+amx-int8,+amx-bf16"
 HAVE_MATRICES = ("sapphirerapids", "graniterapids")

@@ -18,7 +18,7 @@ import pytest
 
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.program.builder import Builder
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.tensor_type import COMPUTED, DType
 from tests.assembly import HAVE_MATRICES, VECTOR_FUNCTIONS, assembly
 from tests.tiers import deep_but
 
@@ -43,7 +43,7 @@ INSTRUCTIONS = {
     "places": ["pmaxsd"], "attention": ["addps", "fmadd"],
     "channels": ["(?:perm|shuf|blend)"],
     "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "cvttps2dq"],
-    "whole": ["cvttps2dq", "minps"],
+    "f32_as_i32": ["cvttps2dq", "minps"],
 }  # fmt: skip
 CALLS = re.compile(r"\t(?:call|bl)\w*\t(.*)")
 PLANES = ["depthwise", "planar", "groups"]
@@ -100,11 +100,14 @@ def test_vectors_are_as_wide_as_the_cpu_has_them(case: tuple[str, str]) -> None:
         assert max(registers) == REGISTERS[CPUS[cpu]]
 
 
-@pytest.mark.parametrize(
-    "cpu", deep_but(FEW[:1], [cpu for cpu, width in CPUS.items() if width == 64])
-)
-def test_floats_become_long_integers_in_vectors(cpu: str) -> None:
-    assert re.search(r"\tvcvttps2qq\t.*zmm", assembly_for(cpu, "whole_long"))
+@pytest.mark.parametrize("source", deep_but([DType.F32], COMPUTED), ids=str)
+def test_elements_are_cast_in_vectors(source: DType) -> None:
+    for target in COMPUTED:
+        if target is not source:
+            text = assembly_for(FEW[0], f"{source.value}_as_{target.value}")
+            wide = [block for block in blocks(text) if re.search("[yz]mm", block)]
+            assert wide and not CALLS.findall(text), target
+            assert not re.search(r"\tvcvtt?(?:s[sd]2u?si|u?si2s[sd])", "".join(wide)), target
 
 
 @pytest.mark.parametrize("cpu", deep_but(FEW[:1], [cpu for cpu in CPUS if cpu != NEON]))

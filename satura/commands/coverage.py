@@ -65,7 +65,9 @@ DIFFERENCES = {
     " that it chooses. What no result depends on is not computed: what a Slice behind it leaves"
     " out, or all where only their Shape is read.",
     "ReduceSum, ReduceMean, CumSum": "of -0.0 alone it is 0.0, not -0.0: sums start from 0.0, but"
-    " for a CumSum along an axis of extent 1.",
+    " for a CumSum, and in fp32 any sum, along an axis of extent 1.",
+    "QuantizeLinear": "x is divided by the scale in f32, whatever the type of the scale and"
+    " `precision` say: near the middle of two steps a quotient in f16 may go the other way.",
     "DynamicQuantizeLinear": "of zeros alone `y_scale` is 0.0, as the function in ONNX's definition"
     " computes it, and not 1.0.",
     "ConvTranspose": "under `auto_pad` SAME the result is the input's extent times the stride, also"
