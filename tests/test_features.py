@@ -457,6 +457,19 @@ def test_constants_that_are_read_meanwhile_hide_by_rates_that_were_measured() ->
     assert model.seconds(apart) == pytest.approx(launch + computing + 1e5 * model.rates["near"])
 
 
+class Free(CostModel):
+    """Memory costs nothing."""
+
+    def memory(self, features: Features) -> float:
+        return 0.0
+
+
+def test_what_a_model_says_of_memory_counts() -> None:
+    features = Features("loop", "f32", (("cheap.f32", 1e3),), 1e6, 1e7, 1e6)
+    free = Free()
+    assert free.seconds(features) == free.rates["launch"] + free.work(features)
+
+
 @pytest.mark.parametrize(("wrong", "message"), [
     ({"threads": 0}, "threads .* at least 1, not 0"), ({"streams": -2}, "streams .* not -2"),
     ({"lanes": "a"}, "lanes .* not 'a'"), ({"hidden": "a"}, "a share from 0 to 1, not 'a'"),

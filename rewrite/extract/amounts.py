@@ -165,8 +165,7 @@ def row_work(classes: EClasses, node: ENode, axes: tuple[int, ...]) -> Work:
     """
     shape = _shape(classes.sized[node.operands[0]])
     results = float(prod(size for axis, size in enumerate(shape) if axis not in axes))
-    long = [axis for axis, size in enumerate(shape) if size != 1]
-    last = max((axis for axis in axes if axis in long), default=-1)
+    last = max((axis for axis in axes if shape[axis] != 1), default=-1)
     side = prod(shape[last + 1 :]) if results else 1
     if side < _SHORT:
         return (("row", results),), results

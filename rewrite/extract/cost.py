@@ -176,11 +176,12 @@ class CostModel:
         if features.form == "host":
             return self.rates["host"] + self.memory(features)
         constants = self.moving(0.0, 0.0, features.constants)
-        memory = self.moving(features.near, features.far, 0.0)
+        memory = self.memory(features)
         return self.together(self.work(features), memory, constants, features.units)
 
     def together(self, work: float, memory: float, constants: float, units: float) -> float:
-        """How long a dispatch of kernels takes, of so many seconds of one thread for each."""
+        """How long a dispatch of kernels takes, of so many seconds of one thread for computing and
+        for memory, of which so many are for `constants`."""
         alone = self._overlapped(work, memory, constants)
         if self.threads > 1 and units > 1:
             shared = min(self.threads, units)
@@ -190,9 +191,9 @@ class CostModel:
         return self.rates["launch"] + alone
 
     def _overlapped(self, work: float, memory: float, constants: float) -> float:
-        """How long all take at the same time. It grows with each, and is subadditive: what is fused
-        takes no longer."""
-        read = memory + constants - self.behind * min(work, constants)
+        """How long both take at the same time. It grows with each, and is subadditive: what is
+        fused takes no longer."""
+        read = memory - self.behind * min(work, constants)
         return max(work, read) + self.hidden * min(work, read)
 
     def terms(self, features: Features) -> dict[str, float]:

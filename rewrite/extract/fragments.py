@@ -85,8 +85,8 @@ class Fragment:
             size = classes.bytes[self.cls]
             stored = size if size < NEAR_BYTES else NEAR_BYTES
             both = work + model.rates["scattered"] * size if self._is_scattered else work
-            memory = model.moving(near + stored, far + (size - stored), 0.0)
-            streamed = model.moving(0.0, 0.0, constants)
+            memory = model.moving(near + stored, far + (size - stored), constants)
+            streamed = constants * model.rates["constant"]
             seconds = model.together(both, memory, streamed, units)
             seconds = checked_seconds(model, seconds, self._described)
         else:  # each of them may be a user's

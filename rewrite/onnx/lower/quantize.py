@@ -8,6 +8,7 @@ from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.contraction import add_bias, conv, matmul
 from satura.rewrite.onnx.lower.elementwise import narrow
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import Array, DType
@@ -31,9 +32,7 @@ def quantize_linear(node: Context) -> int:
         target = dtype_of(node.integer("output_dtype"))
     scaled = wide / _spread(node, 1, DType.F32, wide)
     offset = None if zero is None else _spread(node, 2, DType.F32, wide)
-    if target.is_float and not node.integer("saturate", 1):
-        return (scaled if offset is None else scaled + offset).cast(target).index
-    return _round_and_clamp(scaled, offset, target)
+    return _round_and_clamp(scaled, offset, target, bool(node.integer("saturate", 1)))
 
 
 @lowering("DequantizeLinear")
@@ -75,12 +74,14 @@ def _laid(node: Context, x: int, shape: tuple[Dim, ...]) -> int:
     return build.one_axis_slice(build.reshape(wide, parts), axis, 0, shape[axis])
 
 
-def _round_and_clamp(x: Value, zero: Value | None, target: DType) -> int:
-    """f32 x rounded, moved by the zero point and clamped to `target`."""
+def _round_and_clamp(x: Value, zero: Value | None, target: DType, saturates: bool = True) -> int:
+    """f32 x rounded, moved by the zero point and clamped to `target`, unless that is a float that
+    does not saturate."""
     rounded = x if target.is_float else x.unary("round")
     moved = rounded if zero is None else rounded + zero
     if target.is_float:
-        return narrow(x.build, moved.index, target)
+        convert = narrow if saturates else Tensors.cast
+        return convert(x.build, moved.index, target)
     lowest, highest = target.bounds
     low = moved.binary("max", lowest).binary("min", highest)
     return x.build.cast(low.index, target)
