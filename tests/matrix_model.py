@@ -241,13 +241,16 @@ def random_floats(seed: int, dtype: DType) -> tuple[Program, Array]:
 
 def agrees(seed: int) -> bool:
     """Whether what is not finite is the interpreter's, and all else as near to sums of f64 as what
-    the microkernel of f32 computes: its rms error is at most 1.1 times that."""
+    the microkernel of f32 computes: its rms error is at most 1.1 times that. Of an odd seed little
+    is near: there are several blocks of rows, and steps over a panel."""
     import satura
-    from satura.backend.contraction import call
+    from satura.backend.contraction import call, spec
     from satura.rewrite.program.interpreter import interpret
 
     program, x = random_floats(seed, DType.F32)
-    split = np.asarray(satura.compile(program, threads=2)(x=x))
+    near = (1, 8192) if seed % 2 else (spec._NEAR_BYTES, spec._NEAR_PANEL)
+    with patch.object(spec, "_NEAR_BYTES", near[0]), patch.object(spec, "_NEAR_PANEL", near[1]):
+        split = np.asarray(satura.compile(program, threads=2)(x=x))
     with patch.object(call, "multiplies_in_parts", lambda *_: False):
         whole = np.asarray(satura.compile(program, threads=2)(x=x))
     wide, x = random_floats(seed, DType.F64)

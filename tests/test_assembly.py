@@ -192,7 +192,7 @@ def test_octets_are_multiplied_in_registers_and_never_saturate(cpu: str) -> None
         assert not any(re.search(r"[xyz]mm.*\(%rsp\)|\(%rsp\).*[xyz]mm", step) for step in steps)
 
 
-MATRICES = {"octets": ("tdpbusd", [(1, 4)]), "split": ("tdpbf16ps", [(5, 12), (1, 4)])}
+MATRICES = {"octets": ("tdpbusd", [(1, 4)]), "split": ("tdpbf16ps", [(6, 14)])}
 """The instruction, and for each pass how many there are per register of sums, and the loads."""
 
 

@@ -173,7 +173,8 @@ class _Problem:
             return self
         parts = replace(reading, products=Products.PARTS, left_packed=True)
         faster = replace(self, reading=parts).by_image()
-        is_faster = multiplies_in_parts(faster._known_rows(any_sizes), self.columns, self.depth)
+        rows = faster._known_rows(any_sizes)
+        is_faster = multiplies_in_parts(rows, self.columns, *faster.pieces_of_a_row)
         return faster if is_faster and reading.has_parts else self
 
     def _known_rows(self, any_sizes: bool) -> int | None:

@@ -17,11 +17,13 @@ from typing import Protocol
 
 from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.contraction.gathering import (
+    gathers,
     panel_bytes,
     panel_lines,
     preparation_lines,
     row_lines,
     slots,
+    split_lines,
     tile_lines,
     tile_size,
 )  # fmt: skip
@@ -86,10 +88,15 @@ def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
 def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     tallest, width = spec.tile.rows[0], spec.width
     yield from _place(spec)
-    yield "first_row = rows * block // blocks"
-    yield "row_count = rows * (block + 1) // blocks - first_row"
+    if spec.products.are_matrices:  # blocks of whole tiles
+        yield f"every = (rows + {tallest - 1}) // {tallest}"
+        yield f"first_row = every * block // blocks * {tallest}"
+        yield f"row_count = min(rows, every * (block + 1) // blocks * {tallest}) - first_row"
+    else:
+        yield "first_row = rows * block // blocks"
+        yield "row_count = rows * (block + 1) // blocks - first_row"
     yield f"tiles = (row_count + {tallest - 1}) // {tallest}"
-    if not spec.tile.part:
+    if not spec.tile.is_filled:
         yield "least = row_count // max(tiles, 1)"
         yield "larger = row_count - least * tiles"
     if not spec.left_packed:
@@ -131,9 +138,13 @@ def _place(spec: ContractionSpec) -> Iterator[str]:
 def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield "first_tap = step // depth_steps * tap_step"
     yield "first_depth = step % depth_steps * depth_step"
-    yield f"step_weights = weights + (first_tap * depth + first_depth) * {spec.line}"
+    if spec.products is not Products.PARTS:
+        yield f"step_weights = weights + (first_tap * depth + first_depth) * {spec.line}"
     yield "step_taps = min(tap_step, taps - first_tap)"
     yield "step_depth = min(depth_step, depth - first_depth)"
+    if spec.products is Products.PARTS:
+        yield "step_weights = weights"
+        yield from split_lines(spec)
     if not spec.right_packed:
         yield "next_weights = step_weights"
         yield "if step + 1 < steps:"
@@ -157,6 +168,11 @@ def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     elif not spec.right_packed:  # each of the first tiles fetches its part of what comes next
         body += [f"if tile < {spec.line // CACHE_LINE}:"]
         body += [f"{INDENT}ahead = next_weights + tile * tile_taps * tile_depth * {CACHE_LINE}"]
+    elif spec.products is Products.PARTS:
+        body += [f"if tile < {2 * spec.line // CACHE_LINE}:"]  # a line is that of two elements
+        body += [
+            f"{INDENT}ahead = next_source + tile * step_taps * step_chunks * chunk * {CACHE_LINE}"
+        ]
     body += [*_microkernels(spec), "if step == steps - 1:"]
     body += indent(1, _epilogue(spec, epilogue))
     yield from indent(1, body)
@@ -170,7 +186,7 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
         "accumulators, step"
     )
     if spec.products.are_matrices:
-        arguments += ", chunk"
+        arguments += ", chunk, apart"
     if spec.is_integer:
         arguments += ", heads"
     if spec.tile.part:
@@ -186,20 +202,24 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
         lines = [f"if {wide}:", *indent(1, lines), "else:", *indent(1, few)]
     if spec.products is Products.PARTS:
         exact = f"exact_parts_{spec.tile.rows[0]}x{spec.tile.vectors}"
-        given = "table, pitch, hops, tile_taps, tile_depth // depth, elements, chunk, chunks"
-        given += ", source, accumulators, scratch + rows_offset, flags"
-        lines += ["if load_int64(flags, 0) != 0:", f"{INDENT}{exact}({given})"]
+        hops = f"hops - first_tap * {_WORD}" if gathers(spec) else "hops"
+        given = f"table, pitch, {hops}, taps, elements, chunk, apart, source, accumulators"
+        given += ", scratch + rows_offset, flags"
+        lines += ["if step == steps - 1 and load_int64(flags, 0) != 0:"]
+        lines += [f"{INDENT}{exact}({given})"]
     yield from lines
 
 
 def _offset(spec: ContractionSpec) -> str:
     """What is added to the addresses of rows."""
+    if spec.products is Products.PARTS:
+        return "first_depth // chunk * apart"
     depth = f"first_depth * {spec.word.itemsize}"
     return f"{depth} + shift" if spec.shares_tables else depth
 
 
 def _first_of_tile(spec: ContractionSpec) -> str:
-    if spec.tile.part:
+    if spec.tile.is_filled:
         return f"first_row + tile * {spec.tile.rows[0]}"
     return "first_row + tile * least + min(tile, larger)"
 

@@ -19,6 +19,7 @@ from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.contraction.positions import (
     advance,
     coordinates,
+    copied_bytes,
     fill_value_text,
     origin_lines,
     seen_words,
@@ -80,6 +81,8 @@ def panel_bytes(spec: ContractionSpec) -> str:
     """The size of one panel."""
     if spec.tile.part:
         return f"panel_lines * {spec.line}"
+    if spec.products is Products.PARTS:
+        return f"taps * elements * {spec.line}"
     return f"(taps * depth + {spec.heads}) * {spec.line}"
 
 
@@ -104,7 +107,7 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
         "table = tables + tile * table_pitch",
     ]
     if spec.left_packed and not spec.banded:
-        following = f"origin += depth * {spec.word.itemsize}"
+        following = f"origin += {copied_bytes(spec)}"
         body += ["for slot in range(slots):"]
         body += indent(1, ["store_int64(table, slot, origin)"])
         body += indent(1, ["if slot + 1 < size:", f"{INDENT}{following}"])
@@ -145,12 +148,8 @@ def panel_lines(spec: ContractionSpec) -> Iterator[str]:
         yield f"weights = heads + {lines} * {spec.line}"
         return
     if spec.products is Products.PARTS:
-        yield f"source = {here} + panel * taps * elements * {spec.line}"
+        yield f"source = {here} + panel * {panel_bytes(spec)}"
         yield "weights = scratch + panel_offset"
-        yield "if piece != packed:"
-        yield f"{INDENT}packed = piece"
-        arguments = "source, weights, taps, elements, chunk, chunks"
-        yield f"{INDENT}panel_of_parts_{spec.tile.vectors}({arguments})"
         return
     yield "heads = scratch + panel_offset"
     yield f"weights = heads + {spec.heads * spec.line}"
@@ -173,6 +172,25 @@ def panel_lines(spec: ContractionSpec) -> Iterator[str]:
     yield f"{INDENT}weights = source"
     yield "elif piece != packed:"
     yield from indent(1, copied)
+
+
+def split_lines(spec: ContractionSpec) -> Iterator[str]:
+    """Once per step: the parts of its weights, which take the place of the last step's, and
+    `next_source`, where the next weights begin."""
+    line = spec.line
+    yield f"step_chunks = step_depth // (chunk * {PARTS})"
+    yield f"first_element = first_depth // {PARTS} * 2"
+    yield "step_elements = min(elements - first_element, step_chunks * chunk * 2)"
+    yield f"step_source = source + (first_tap * elements + first_element) * {line}"
+    yield "if steps > 1 or piece != packed:"
+    yield f"{INDENT}packed = piece"
+    arguments = "step_source, weights, step_taps, step_elements, chunk, step_chunks"
+    yield f"{INDENT}panel_of_parts_{spec.tile.vectors}({arguments})"
+    yield "next_source = source"
+    yield "if step + 1 < steps:"
+    yield f"{INDENT}next_source = step_source + step_taps * step_elements * {line}"
+    yield "elif unit + 1 < end:"
+    yield f"{INDENT}next_source += (1 if panel + 1 < panels else -panel) * {panel_bytes(spec)}"
 
 
 def is_a_panel(width: int, word: DType) -> str:
@@ -246,7 +264,7 @@ def _part_lines(width: int, lanes: int, word: DType, depth: str) -> list[str]:
 
 def tile_size(spec: ContractionSpec) -> str:
     """Sets `size`: how many rows tile number `tile` has."""
-    if spec.tile.part:
+    if spec.tile.is_filled:
         tallest = spec.tile.rows[0]
         return f"size = min({tallest}, row_count - tile * {tallest})"
     return "size = least + (1 if tile < larger else 0)"

@@ -7,11 +7,19 @@ from collections.abc import Iterator
 from satura.backend.contraction.spec import ContractionSpec
 from satura.backend.contraction.tile import Products
 from satura.backend.emit.text import INDENT, indent
+from satura.backend.matrices import LINE
 
 
 def seen_words(spec: ContractionSpec) -> str:
     """How many words of a position the rows see, those of all groups in a vector."""
     return "depth" if spec.shared <= 1 else f"depth * {spec.shared}"
+
+
+def copied_bytes(spec: ContractionSpec) -> str:
+    """From a position's copy to the next one's: of parts, a line in each plane."""
+    if spec.products is Products.PARTS:
+        return str(LINE)
+    return f"{seen_words(spec)} * {spec.word.itemsize}"
 
 
 def fill_value_text(spec: ContractionSpec) -> str:

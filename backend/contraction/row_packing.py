@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from satura.backend.contraction.positions import (
     advance,
+    copied_bytes,
     origin_lines,
     packed_dtype,
     seen_words,
@@ -14,6 +15,7 @@ from satura.backend.contraction.positions import (
 from satura.backend.contraction.spec import ContractionSpec
 from satura.backend.contraction.tile import Products
 from satura.backend.emit.text import INDENT, indent
+from satura.backend.matrices import EDGE, LINE, PARTS
 
 
 def row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
@@ -25,7 +27,7 @@ def row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "for row in range(row_count):"
     yield from indent(1, origin_lines(spec))
     yield from indent(1, _depth_copy_lines(spec, "origin", "depth"))
-    yield f"{INDENT}copy += depth * {spec.word.itemsize}"
+    yield f"{INDENT}copy += {copied_bytes(spec)}"
     yield from indent(1, advance(spec))
 
 
@@ -54,9 +56,10 @@ def band_lines(spec: ContractionSpec) -> Iterator[str]:
         yield f"first = min(max(first, border{last}), end)"
         yield f"end = max(first, min(end, border{last} + held{last}))"
     yield "copies = end - first"
-    yield "words = length"
-    size = spec.dtype.itemsize
+    step, size = copied_bytes(spec), spec.dtype.itemsize
     if spec.products is not Products.PARTS:
+        yield "words = length"
+        step = f"words * {spec.word.itemsize}"
         yield f"if left_depth_stride == {size} and source{last} == length * {size}:"
         yield f"{INDENT}words = length * copies"
         yield f"{INDENT}copies = 1"
@@ -66,13 +69,12 @@ def band_lines(spec: ContractionSpec) -> Iterator[str]:
     borders = [f"border{axis}" if spec.windowed[axis] else "0" for axis in axes]
     terms = ["left_here", *(f"(at{axis} - {borders[axis]}) * source{axis}" for axis in outer)]
     terms.append(f"(first - {borders[last]}) * source{last}")
-    word = spec.word.itemsize
     body = [
         *_fill_lines(spec, f"first - {first}"),
         f"origin = {' + '.join(terms)}",
         "for position in range(copies):",
         *indent(1, _depth_copy_lines(spec, "origin", "words")),
-        f"{INDENT}copy += words * {word}",
+        f"{INDENT}copy += {step}",
         f"{INDENT}origin += source{last}",
         *_fill_lines(spec, f"{end} - end"),
     ]
@@ -88,7 +90,14 @@ def band_lines(spec: ContractionSpec) -> Iterator[str]:
 
 
 def _fill_lines(spec: ContractionSpec, positions: str) -> list[str]:
-    """Lines that write so many positions of the border."""
+    """Lines that write so many positions of the border, that of parts being zero."""
+    if spec.products is Products.PARTS:
+        return [
+            f"for plane in range(chunks * {PARTS}):",
+            f"{INDENT}for k in range(({positions}) * {EDGE}):",
+            f"{INDENT * 2}put_f32(copy + plane * apart, k, fill_value)",
+            f"copy += ({positions}) * {LINE}",
+        ]
     return [
         f"for k in range(({positions}) * length):",
         f"{INDENT}put_{spec.word.value}(copy, k, fill_value)",
@@ -99,7 +108,7 @@ def _fill_lines(spec: ContractionSpec, positions: str) -> list[str]:
 def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[str]:
     """A loop that vectorises where the depth is contiguous, and one for other strides."""
     if spec.products is Products.PARTS:
-        flagged = "scratch + rows_offset, flags"
+        flagged = "apart, scratch + rows_offset, flags"
         return [f"row_of_parts({source}, copy, elements, chunk, chunks, {flagged})"]
     read, put = f"read_{spec.dtype.value}", f"put_{spec.word.value}"
     return [

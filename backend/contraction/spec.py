@@ -30,6 +30,7 @@ from satura.backend.contraction.tile import (
     tile_name,
 )  # fmt: skip
 from satura.backend.lower.body import Argument
+from satura.backend.matrices import LINE, PARTS
 from satura.backend.sizes.size import defer
 from satura.rewrite.types.tensor_type import DType
 
@@ -39,6 +40,8 @@ _PANEL_BYTES = 640 * 1024  # of one weight panel between two changes of tiles: s
 _TABLE_BYTES = 64 * 1024  # of row addresses
 _LEFT_BYTES = 2 * 1024 * 1024  # of rows in flight, which all panels see: stay in the last cache
 _MOST_ROWS, _LEAST_TILES = 480, 8
+_NEAR_BYTES, _LEAST_NEAR = 1536 * 1024, 2  # of parts of rows and of a panel: stay in L2
+_NEAR_PANEL = 256 * 1024  # of parts of a panel
 _AROUND_A_ROW, _OF_AN_AXIS, _OF_A_COUNT = 8, 1, 1  # cycles per row of a tile
 
 
@@ -251,7 +254,7 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
     if spec.tile.part:
         names += ["panel_lines", "table_lines"]
     if spec.products.are_matrices:
-        names += ["chunk"]
+        names += ["chunk", "apart"]
     if spec.products is Products.PARTS:
         names += ["elements", "positions", "flags_offset"]
     return tuple(names)
@@ -261,30 +264,36 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     """Blocking and arguments of one call that up to `threads` threads share."""
     tallest, word = spec.tile.rows[0], spec.word.itemsize
     by_rows = spec.left_packed and not spec.banded
+    parted = spec.products is Products.PARTS
     taps, depth = (1, call.taps * call.depth) if by_rows else (call.taps, call.depth)
     chunk = spec.products.chunk(depth) if spec.products.are_matrices else 1
     depth = spec.products.words(depth)
-    tap_step, depth_step = _panel_steps(taps, depth, spec.line, chunk)
-    # Where the words of a tap begin is in the panel's table; sums that are resumed are not exact.
-    if spec.tile.part or spec.products is Products.PARTS:
+    limit, pieces = (_NEAR_PANEL, PARTS * chunk) if parted else (_PANEL_BYTES, chunk)
+    tap_step, depth_step = _panel_steps(taps, depth, limit // spec.line, pieces)
+    if spec.tile.part:  # where the words of a tap begin is in the panel's table
         tap_step, depth_step = taps, max(1, depth)
     tap_steps, depth_steps = -(-taps // tap_step), -(-depth // depth_step)
     steps = max(1, tap_steps * depth_steps)
     groups = call.batches[-1] if spec.grouped else 1
     panels = -(-call.columns // spec.width)
     neighbours = groups if spec.shares_tables else 1  # units of the same rows follow one another
+    fits = _rows_that_fit(taps, depth * word, tallest)
+    if parted:
+        fits = _rows_beside(tap_step * depth_step * spec.line, depth * word, tallest)
     blocks = row_blocks(
-        call.row_count, prod(call.batches) // neighbours, panels * neighbours, threads,
-        _rows_that_fit(taps, depth * word, tallest), tallest, taps, taps * depth,
-        spec.tile.vectors, spec.width // spec.tile.vectors,
+        call.row_count, prod(call.batches) // neighbours, panels * neighbours, threads, fits,
+        tallest, taps, taps * depth, spec.tile.vectors, spec.width // spec.tile.vectors,
     )  # fmt: skip
     most_rows = -(-call.row_count // blocks)
+    if spec.products.are_matrices:
+        every = -(-call.row_count // tallest)
+        most_rows = -(-every // blocks) * tallest
     tiles = -(-most_rows // tallest)
     row_axes, seen = call.rows, depth * max(1, spec.shared)
     if spec.banded:
-        row_axes = _of_copies(call.rows, seen * word)
+        row_axes = _of_copies(call.rows, LINE if parted else seen * word)
     last = row_axes[-1]
-    joins = last.taps > 1 and last.dilation == 1 and steps == 1
+    joins = last.taps > 1 and last.dilation == 1 and steps == 1 and not parted
     joins = joins and last.stride == depth * word and not spec.shared and not spec.tile.part
 
     layout = Layout()
@@ -309,15 +318,20 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "tap_depth": call.depth, "right_depth": call.taps * call.depth,
         "left_zero": call.left_zero, "right_zero": call.right_zero,
         "panel_lines": call.panel_lines, "table_lines": call.table_lines, "chunk": chunk,
-        "elements": call.depth,
+        "apart": chunk * word, "elements": call.depth,
     }  # fmt: skip
     if spec.left_packed:
         positions = _band(call.rows, most_rows) if spec.banded else most_rows
-        values["rows_offset"] = layout.take(positions * seen * word + _BEYOND)
+        position = seen * word
+        if parted:  # an odd number of lines: so the planes of a position lie in different sets
+            position = depth // chunk * LINE
+            values["apart"] = (positions // 2 * 2 + 1) * LINE
+        values["rows_offset"] = layout.take((positions + 1) * position + _BEYOND)
         values["positions"] = positions
         values["flags_offset"] = layout.take((positions + 1) * _WORD)
     if spec.right_packed:
-        values["panel_offset"] = layout.take((taps * depth + spec.heads) * spec.line)
+        lines = tap_step * depth_step if parted else taps * depth
+        values["panel_offset"] = layout.take((lines + spec.heads) * spec.line)
     for axis, extent in enumerate(call.batches):
         values[f"batch_extent{axis}"] = extent
         values[f"left_batch{axis}"] = call.left_strides[axis]
@@ -364,9 +378,9 @@ def _fill_word(spec: ContractionSpec, fill: float) -> int:
     return int(fill) if spec.left_packed else int(fill) * 0x01010101
 
 
-def _panel_steps(taps: int, depth: int, line: int, chunk: int) -> tuple[int, int]:
-    """How many taps, and how many whole chunks of each one's depth, a step over a panel takes."""
-    limit = max(1, _PANEL_BYTES // line)
+def _panel_steps(taps: int, depth: int, limit: int, chunk: int) -> tuple[int, int]:
+    """How many taps, and how many whole chunks of each one's depth, a step takes over a panel, of
+    which so many lines are near."""
     if depth > limit:
         pieces = -(-depth // limit)
         return 1, -(-depth // (pieces * chunk)) * chunk
@@ -379,3 +393,10 @@ def _rows_that_fit(taps: int, tap: int, tallest: int) -> int:
     `tap` bytes."""
     fits = min(_TABLE_BYTES // (_WORD * taps), _LEFT_BYTES // max(1, tap), _MOST_ROWS)
     return max(fits, _LEAST_TILES * tallest)
+
+
+@defer
+def _rows_beside(panel: int, tap: int, tallest: int) -> int:
+    """How many rows of parts a block may have beside a panel of so many bytes, which is split for
+    each block: what fits the cache of a core, or some tiles. Of a row a tap sees `tap` bytes."""
+    return max(min((_NEAR_BYTES - panel) // max(1, tap), _MOST_ROWS), _LEAST_NEAR * tallest)

@@ -24,7 +24,8 @@ _WORTH_A_TAIL = 1.03  # times as long without: one more microkernel takes time t
 _WAIT = 4  # cycles between two sums of a chain
 _LEAST_CHUNK = 4  # words: with fewer at a time, quads take about as long
 _FEW_ROWS = 8  # below, both wait for the weights
-_ROWS_TO_SPLIT, _COLUMNS_TO_SPLIT, _DEPTH_TO_SPLIT = 64, 32, 16  # for a split to pay
+_COLUMNS_TO_SPLIT, _DEPTH_TO_SPLIT, _PRODUCTS_TO_SPLIT = 32, 16, 48  # for a split to pay
+_SPLIT, _OF_A_TILE = 24, 16  # rows of f32 that take as long as to split the weights, and as a tile
 
 
 class Products(Enum):
@@ -88,6 +89,12 @@ class Tile:
     products: Products = Products.F32
     tail: int = 0
 
+    @property
+    def is_filled(self) -> bool:
+        """Whether all tiles of a block but the last have all their rows, and do not share them
+        evenly: rows beyond those that there are take matrices as long, or longer."""
+        return self.part > 0 or self.products.are_matrices
+
 
 def tile_name(
     rows: int, vectors: int, products: Products = Products.F32, depth: int = 0, width: int = 0
@@ -148,8 +155,7 @@ def _time(tile: Tile, columns: int, target: Target) -> float:
 def with_tail(tile: Tile, columns: int, target: Target | None = None) -> Tile:
     """`tile` with microkernels for the last of the panels that so many columns have."""
     filled = -(-columns // lanes_of(tile.products, target))
-    is_one_kernel = tile.part or tile.products.are_matrices
-    return replace(tile, tail=0 if is_one_kernel else filled % tile.vectors)
+    return replace(tile, tail=0 if tile.is_filled else filled % tile.vectors)
 
 
 def panel_count(tile: Tile, columns: int, target: Target | None = None) -> float:
@@ -190,7 +196,7 @@ def step_cycles(tile: Tile, height: int, target: Target | None = None) -> float:
     two vectors of products each, but no fewer than a sum waits for the one before."""
     rows = min(rows for rows in tile.rows if rows >= height)
     if tile.products.are_matrices:  # a row of a register each, or the panel's words
-        products = OF_PARTS.products / PARTS if tile.products is Products.PARTS else 1
+        products = len(OF_PARTS.pairs) / PARTS if tile.products is Products.PARTS else 1
         return products * max(rows, EDGE / 2) * tile.vectors / EDGE
     many = (target or host_target()).registers == 32
     slower = _SLOWER_OF_32 if many else _SLOWER_OF_16
@@ -209,11 +215,13 @@ def multiplies_as_matrices(rows: int | None, columns: int, words: int) -> bool:
     return enough and chunk_of(words) >= _LEAST_CHUNK and host_target().multiplies_matrices
 
 
-def multiplies_in_parts(rows: int | None, columns: int, depth: int) -> bool:
+def multiplies_in_parts(rows: int | None, columns: int, taps: int, depth: int) -> bool:
     """Whether f32 are multiplied sooner as three bf16 each, of which rows and weights are split in
     the kernel; of any number of rows (None) there may be too few."""
-    enough = rows is not None and rows >= _ROWS_TO_SPLIT and columns >= _COLUMNS_TO_SPLIT
-    return enough and depth >= _DEPTH_TO_SPLIT and host_target().multiplies_matrices_of_bf16
+    if rows is None or rows <= _SPLIT + _OF_A_TILE * -(-rows // (GROUPS * EDGE)):
+        return False
+    deep = depth >= _DEPTH_TO_SPLIT and taps * depth >= _PRODUCTS_TO_SPLIT
+    return deep and columns >= _COLUMNS_TO_SPLIT and host_target().multiplies_matrices_of_bf16
 
 
 def lanes_of(products: Products, target: Target | None = None) -> int:

@@ -52,7 +52,7 @@ def tile_helper(name: str) -> Helper | None:
 
     `pairs_RxV` and `quads_RxV` have one more argument, and i32 in `panel` and `tile`: `heads` is
     the address of one i32 per column that the sums start from where `resume` is 0.
-    `parts_Rx2` and `matrices_Rx2` are `tile_RxV` and `quads_RxV` with one more argument behind
+    `parts_Rx2` and `matrices_Rx2` are `tile_RxV` and `quads_RxV` with two more arguments behind
     `resume`, see `matrix_tile`.
     `octets_RxV(rows, pitch, hops, taps, parts, panel, ahead, tile, heads)` takes R rows at a time,
     see `octet_tile`.
@@ -68,7 +68,7 @@ def tile_helper(name: str) -> Helper | None:
     if kind in _MATRICES:
         element, done = _MATRICES[kind]
         write_matrices = partial(matrix_tile, rows=rows, done=done)
-        return outlined_helper(name, write_matrices, 11 + (element == INT32), element)
+        return outlined_helper(name, write_matrices, 12 + (element == INT32), element)
     multiply_add = {"pairs": _add_pairs, "quads": _add_quads}.get(kind, Code.fma)
     element = _ELEMENTS.get(kind, INT32)
 

@@ -11,14 +11,13 @@ chunk.
 
 A word holds four octets, whose sums wrap as those of i32; or two bf16. An f32 is the sum of three
 bf16, and so each chunk has three parts, one behind the other; of their nine products those that are
-large enough to matter are added, the least first: of all chunks, before those of the high parts
-are. See `parts.py`.
+large enough to matter are added, the least first. See `parts.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from llvmlite import ir
 
@@ -28,7 +27,6 @@ from satura.backend.helpers.vector import INT1, INT32, INT64, VOID, Code, native
 from satura.backend.matrices import EDGE, GROUPS, VECTORS, Multiplication
 
 INSTRUCTIONS = "llvm.x86."  # what the names of functions begin with that are one instruction each
-Pairs = tuple[tuple[int, int], ...]
 _INT8, _INT16 = ir.IntType(8), ir.IntType(16)
 _WORD, _ADDRESS = 4, 8
 _LINE = EDGE * _WORD  # bytes of a row of a register
@@ -75,12 +73,14 @@ def _release(code: Code) -> None:
 def matrix_tile(
     code: Code, table: ir.Value, pitch: ir.Value, hops: ir.Value, taps: ir.Value, depth: ir.Value,
     offset: ir.Value, panel: ir.Value, ahead: ir.Value, tile: ir.Value, resume: ir.Value,
-    chunk: ir.Value, heads: ir.Value | None = None, *, rows: int, done: Multiplication,
+    chunk: ir.Value, apart: ir.Value, heads: ir.Value | None = None, *, rows: int,
+    done: Multiplication,
 ) -> None:  # fmt: skip
     """`rows` rows, an even number, by two vectors.
 
     `configure_matrices` has set up the registers for this `chunk`, of which the depth is a multiple
-    in each part. Where `resume` is 0, sums start from `heads`, or from 0.
+    in each part. Parts of a row, and so its chunks, are `apart` bytes from one another. Where
+    `resume` is 0, sums start from `heads`, or from 0.
     """
     builder = code.builder
     size = rows // GROUPS
@@ -91,9 +91,9 @@ def matrix_tile(
     copied = builder.ptrtoint(copies, INT64)
     words = code.multiply(chunk, done.parts)
     chunks = builder.udiv(depth, words)
-    row_step, row_part = (code.multiply(each, _WORD) for each in (words, chunk))
+    row_step = code.multiply(apart, done.parts)
     panel_step, panel_part = (builder.mul(each, line) for each in (words, chunk))
-    fetched = code.multiply(words, CACHE_LINE)
+    fetched = code.multiply(chunk, CACHE_LINE)
 
     def moved(kind: str, register: int, address: ir.Value, stride: ir.Value) -> None:
         operands = [_INT8(register), code.pointer(address, _INT8), stride]
@@ -121,13 +121,12 @@ def matrix_tile(
     code.either(builder.icmp_signed("!=", resume, code.integer(0)), resumed, begun)
 
     def multiplied(
-        pairs: Pairs, at: list[tuple[ir.Value, ir.Value]], part: ir.Value, weights: ir.Value,
-        soon: ir.Value,
-    ) -> None:  # fmt: skip
+        at: list[tuple[ir.Value, ir.Value]], part: ir.Value, weights: ir.Value, soon: ir.Value
+    ) -> None:
         """Adds the products of a chunk, whose row groups are `at` an address with a stride, and
         whose parts are so many bytes apart there."""
         of_rows = of_panel = -1  # what the registers hold
-        for first, second in pairs:
+        for first, second in done.pairs:
             if second != of_panel:
                 start = code.add(weights, code.multiply(panel_part, second))
                 for n in range(VECTORS):
@@ -140,10 +139,9 @@ def matrix_tile(
                     operands = [_INT8(each) for each in registers]
                     code.call(f"{INSTRUCTIONS}{done.instruction}", VOID, operands)
             of_rows, of_panel = first, second
-        if pairs is done.passes[0]:
-            code.loop(words, [soon], lambda _, state: [_fetched(code, *state)])
+        code.loop(chunk, [soon], lambda _, state: [_fetched(code, *state)])
 
-    def tap(pairs: Pairs, t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+    def tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
         addresses, weights, soon = state
         hop = code.add(code.load(hops, t, INT64), offset)
         first = [code.load(addresses, g * size, INT64) for g in range(GROUPS)]
@@ -169,7 +167,7 @@ def matrix_tile(
         def in_place(k: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
             own, *others = at(k)
             starts = [code.add(address, code.add(hop, own)) for address in first]
-            multiplied(pairs, list(zip(starts, strides, strict=True)), row_part, *others)
+            multiplied(list(zip(starts, strides, strict=True)), apart, *others)
             return []
 
         def as_copies(k: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
@@ -177,12 +175,12 @@ def matrix_tile(
             place = code.add(hop, own)
             for m in range(rows):
                 address = code.add(code.load(addresses, m, INT64), place)
-                for part in sorted({first for first, _ in pairs}):
-                    here = code.add(address, code.multiply(row_part, part))
+                for part in range(done.parts):
+                    here = code.add(address, code.multiply(apart, part))
                     code.store(copied, part * rows + m, first_words(code, here, chunk))
             starts = [code.add(copied, code.integer(g * size * _LINE)) for g in range(GROUPS)]
             of_part = code.integer(rows * _LINE)
-            multiplied(pairs, [(start, edge) for start in starts], of_part, *others)
+            multiplied([(start, edge) for start in starts], of_part, *others)
             return []
 
         code.either(
@@ -190,8 +188,7 @@ def matrix_tile(
         )
         return [code.add(addresses, pitch), *following]
 
-    for pairs in done.passes:
-        code.loop(taps, [table, panel, ahead], partial(tap, pairs))
+    code.loop(taps, [table, panel, ahead], tap)
     sums("store", tile, group_bytes, line)
 
 

@@ -5,7 +5,8 @@
 The high part is cut off and the others are rounded, so that no part of a finite number overflows.
 Word j of a chunk of c words holds elements j and c + j of a position, or of a column of a panel; a
 chunk has its high parts first, then the middle and the low ones. What is beyond the last element is
-zero.
+zero. Positions are split into planes: a part of a chunk has a line of 16 words for each of them, so
+that the lines of neighbours, which registers take together, lie side by side.
 
 Products of parts say nothing of infinities, inf · 0 would be among them; they may overflow where
 their sum does not; and instructions on bf16 take numbers below 2^-126 for zero. So a position whose
@@ -37,14 +38,13 @@ _NAME = re.compile(r"exact_parts_(\d+)x(\d+)|row_of_parts|panel_of_parts_(\d+)")
 def parts_helper(name: str) -> Helper | None:
     """The helper of that name, or None if it is not about parts.
 
-    `row_of_parts(source, target, elements, chunk, chunks, base, flags)` writes a position's
-    elements as `chunks` chunks of `chunk` words, and up to 15 words more. Of `flags`, one per
-    position from `base` on behind one for all, it sets those that matter.
+    `row_of_parts(source, target, elements, chunk, chunks, apart, base, flags)` writes a position's
+    elements as `chunks` chunks of `chunk` words, in planes that are `apart` bytes from one another.
+    Of `flags`, one per position from `base` on behind one for all, it sets those that matter.
     `panel_of_parts_V(source, target, taps, elements, chunk, chunks)` splits the columns of a panel
     of V vectors.
-    `exact_parts_RxV(rows, pitch, hops, taps, positions, elements, chunk, chunks, panel, tile, base,
-    flags)` sums flagged rows over `positions` positions per tap and the f32 panel, in the order of
-    the microkernel of f32.
+    `exact_parts_RxV(rows, pitch, hops, taps, elements, chunk, apart, panel, tile, base, flags)`
+    sums flagged rows over all taps and the f32 panel, in the order of the microkernel of f32.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -53,8 +53,8 @@ def parts_helper(name: str) -> Helper | None:
         return outlined_helper(name, partial(_split_panel, vectors=int(match[3])), 6)
     if match[1]:
         size = partial(_exact_tile, rows=int(match[1]), vectors=int(match[2]))
-        return outlined_helper(name, size, 12)
-    return outlined_helper(name, _split_row, 7)
+        return outlined_helper(name, size, 11)
+    return outlined_helper(name, _split_row, 8)
 
 
 def _vector(scalar: ir.Type) -> ir.VectorType:
@@ -86,10 +86,10 @@ def _words(code: Code, first: ir.Value, second: ir.Value) -> list[ir.Value]:
 
 def _split_row(
     code: Code, source: ir.Value, target: ir.Value, elements: ir.Value, chunk: ir.Value,
-    chunks: ir.Value, base: ir.Value, flags: ir.Value,
+    chunks: ir.Value, apart: ir.Value, base: ir.Value, flags: ir.Value,
 ) -> None:  # fmt: skip
     builder = code.builder
-    half, size = code.multiply(chunk, _WORD), _size(code, chunk, chunks)
+    half = code.multiply(chunk, _WORD)
 
     def read(at: ir.Value, left: ir.Value) -> tuple[list[ir.Value], list[ir.Value]]:
         """The elements of a chunk as two vectors; where the next one begins, and what is left."""
@@ -115,7 +115,7 @@ def _split_row(
     is_tiny = builder.icmp_unsigned("<", builder.sub(largest, INT32(1)), INT32(TINY - 1))
     is_whole = builder.or_(is_tiny, builder.icmp_unsigned(">=", largest, INT32(LARGE)))
     flag = builder.zext(is_whole, INT64)
-    code.store(flags, code.add(_number(code, target, base, size), code.integer(1)), flag)
+    code.store(flags, code.add(_number(code, target, base), code.integer(1)), flag)
     code.store(flags, 0, builder.or_(code.load(flags, 0, INT64), flag))
 
     def write(_: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
@@ -123,20 +123,15 @@ def _split_row(
         both, after = read(*place)
         for split, kept in zip(_words(code, *both), [*both, both[1]], strict=True):
             code.store(to, 0, builder.select(is_whole, kept, split))
-            to = code.add(to, half)
+            to = code.add(to, apart)
         return [*after, to]
 
     code.loop(chunks, [source, elements, target], write)
 
 
-def _size(code: Code, chunk: ir.Value, chunks: ir.Value) -> ir.Value:
-    """The bytes of a position."""
-    return code.builder.mul(chunks, code.multiply(chunk, PARTS * _WORD))
-
-
-def _number(code: Code, address: ir.Value, base: ir.Value, size: ir.Value) -> ir.Value:
-    """Which of the positions from `base` on, of so many bytes each, is at an address."""
-    return code.builder.udiv(code.builder.sub(address, base), size)
+def _number(code: Code, address: ir.Value, base: ir.Value) -> ir.Value:
+    """Which of the positions from `base` on has its first line at an address."""
+    return code.builder.udiv(code.builder.sub(address, base), code.integer(_LINE))
 
 
 def _least(code: Code, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -187,27 +182,21 @@ def _split_panel(
 
 def _exact_tile(
     code: Code, table: ir.Value, pitch: ir.Value, hops: ir.Value, taps: ir.Value,
-    positions: ir.Value, elements: ir.Value, chunk: ir.Value, chunks: ir.Value, panel: ir.Value,
-    tile: ir.Value, base: ir.Value, flags: ir.Value, *, rows: int, vectors: int,
+    elements: ir.Value, chunk: ir.Value, apart: ir.Value, panel: ir.Value, tile: ir.Value,
+    base: ir.Value, flags: ir.Value, *, rows: int, vectors: int,
 ) -> None:  # fmt: skip
     builder = code.builder
     line = code.integer(vectors * _LINE)
-    position = _size(code, chunk, chunks)
-    one = code.integer(1)
 
-    def over_positions(m: ir.Value, start: list[ir.Value], body: _Body) -> list[ir.Value]:
-        """`state = body(address, flag, state)` for all that row m sees."""
+    def over_taps(m: ir.Value, start: list[ir.Value], body: _Body) -> list[ir.Value]:
+        """`state = body(address, flag, state)` for all positions that row m sees."""
 
         def tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
             addresses, *state = state
-            here = code.add(code.load(addresses, m, INT64), code.load(hops, t, INT64))
-
-            def step(p: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-                at = code.add(here, builder.mul(p, position))
-                number = code.add(_number(code, at, base, position), one)
-                return body(at, code.load(flags, number, INT64), state)
-
-            return [code.add(addresses, pitch), *code.loop(positions, state, step)]
+            at = code.add(code.load(addresses, m, INT64), code.load(hops, t, INT64))
+            number = code.add(_number(code, at, base), code.integer(1))
+            flag = code.load(flags, number, INT64)
+            return [code.add(addresses, pitch), *body(at, flag, state)]
 
         return code.loop(taps, [table, *start], tap)[1:]
 
@@ -215,13 +204,12 @@ def _exact_tile(
         """Element k of a position, in all lanes: as it is, or the sum of its parts."""
         pair = code.multiply(chunk, 2)
         q, rest = builder.udiv(k, pair), builder.urem(k, pair)
-        first = builder.mul(q, code.multiply(chunk, PARTS))
-        whole = code.load(start, code.add(first, rest), F32)
-        is_low = builder.icmp_unsigned("<", rest, chunk)
+        is_low, word = builder.icmp_unsigned("<", rest, chunk), builder.urem(rest, chunk)
+        first = code.add(start, builder.mul(q, code.multiply(apart, PARTS)))
+        whole = code.load(code.choose(is_low, first, code.add(first, apart)), word, F32)
         total = F32(-0.0)
         for part in reversed(range(PARTS)):
-            word = code.add(code.add(first, code.multiply(chunk, part)), builder.urem(rest, chunk))
-            bits = code.load(start, word, INT32)
+            bits = code.load(code.add(first, code.multiply(apart, part)), word, INT32)
             low, high = builder.shl(bits, INT32(16)), builder.and_(bits, INT32(_HIGH))
             value = builder.bitcast(builder.select(is_low, low, high), F32)
             total = builder.fadd(total, value)
@@ -240,13 +228,13 @@ def _exact_tile(
 
     def row(m: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
         (to,) = state
-        (is_flagged,) = over_positions(
+        (is_flagged,) = over_taps(
             m, [code.integer(0)], lambda _, flag, state: [builder.or_(flag, *state)]
         )
 
         def exact() -> list[ir.Value]:
             zeros = [ir.Constant(_vector(F32), [0.0] * EDGE)] * vectors
-            _, *sums = over_positions(m, [panel, *zeros], summed)
+            _, *sums = over_taps(m, [panel, *zeros], summed)
             for n, total in enumerate(sums):
                 code.store(to, n, total)
             return []
