@@ -26,8 +26,10 @@ from satura.backend.contraction.spec import (
     ContractionCall,
     ContractionSpec,
     RowAxis,
+    can_be_widened,
     contraction_plan,
     parameters,
+    widened_count,
 )  # fmt: skip
 from satura.backend.contraction.tile import (
     Products,
@@ -107,6 +109,7 @@ class _Problem:
     right_column: int
     shared: int = 0
     column: int = -1  # the place of the columns among the axes of the result
+    octets_banded: bool = False  # whether octets are copied once for all rows that see them
 
     @property
     def left_packed(self) -> bool:
@@ -129,7 +132,8 @@ class _Problem:
     def pieces_of_a_row(self) -> tuple[int, int]:
         """How many pieces of a row lie apart, and how long each is: one of a copied row."""
         taps = prod(axis.row.taps for axis in self.rows)
-        as_one = self.left_packed and self.reading.products is not Products.PARTS
+        banded = self.reading.products is Products.PARTS or self.octets_banded
+        as_one = self.left_packed and not banded
         return (1, taps * self.depth) if as_one else (taps, self.depth)
 
     @property
@@ -165,9 +169,11 @@ class _Problem:
         those of bf16 only where the sums need not be exact."""
         reading = self.reading
         if reading.products is Products.QUADS:
-            words = reading.products.words(self.pieces_of_a_row[1])
             faster = replace(self, reading=replace(reading, products=Products.MATRICES))
-            rows = self._known_rows(any_sizes)
+            if not any_sizes:
+                faster = faster.in_bands()
+            words = reading.products.words(faster.pieces_of_a_row[1])
+            rows = faster._known_rows(any_sizes)
             return faster if multiplies_as_matrices(rows, self.columns, words) else self
         if reading.products is not Products.F32 or is_exact or self.left_packed or self.shared:
             return self
@@ -176,6 +182,14 @@ class _Problem:
         rows = faster._known_rows(any_sizes)
         is_faster = multiplies_in_parts(rows, self.columns, *faster.pieces_of_a_row)
         return faster if is_faster and reading.has_parts else self
+
+    def in_bands(self) -> _Problem:
+        """The same with bands of octets, where that makes rows lie evenly spaced."""
+        packed = replace(self, reading=replace(self.reading, left_packed=True), octets_banded=True)
+        packed = packed if self.left_packed else packed.by_image()
+        is_even = self.depth % self.reading.products.per_word == 0 and self.left_depth == 1
+        widened = can_be_widened(tuple(axis.row for axis in packed.rows))
+        return packed if is_even and widened else self
 
     def _known_rows(self, any_sizes: bool) -> int | None:
         """How many rows there are, if that may be asked."""
@@ -260,6 +274,11 @@ class _Problem:
         reading, grouped = self.reading, self.groups > 1 or self.shared > 0
         any_columns = any_sizes and reading.weights is None  # those of weights are always the same
         known = None if any_sizes else prod(axis.row.extent for axis in rows)
+        is_planar = reading.products is Products.PARTS or self.octets_banded
+        axes = tuple(axis.row for axis in rows)
+        widened = not any_sizes and is_planar and can_be_widened(axes)
+        if widened:
+            known = widened_count(axes)
         tile = choose_tile(
             known, self.columns, None, any_columns, reading.products, has_tail=not self.shared
         )
@@ -268,7 +287,8 @@ class _Problem:
         spec = ContractionSpec(
             len(batches) + grouped, tuple(axis.row.is_windowed for axis in rows), tile, grouped,
             self.left_packed, reading.right_packed, reading.left_dtype, reading.right_dtype,
-            reading.result, self.shared,
+            reading.result, self.shared, octets_banded=self.octets_banded,
+            widened=widened,
         )  # fmt: skip
         if not any_sizes and not self.shared:
             shared = self._shared(batches, rows)

@@ -212,7 +212,7 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
 
 def _offset(spec: ContractionSpec) -> str:
     """What is added to the addresses of rows."""
-    if spec.products is Products.PARTS:
+    if spec.planar:
         return "first_depth // chunk * apart"
     depth = f"first_depth * {spec.word.itemsize}"
     return f"{depth} + shift" if spec.shares_tables else depth
@@ -233,8 +233,8 @@ def _fetches(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     """What the epilogue will need comes into the cache while the microkernel runs."""
     yield from coordinates(spec, _first_of_tile(spec))
     yield "for slot in range(size):"
-    body = [*_row_lines(spec, epilogue), *epilogue.fetch_lines(_count(spec)), *advance(spec)]
-    yield from indent(1, body)
+    body = [*_row_lines(spec, epilogue), *epilogue.fetch_lines(_count(spec))]
+    yield from indent(1, [*_where_valid(spec, body), *advance(spec)])
 
 
 def _row_lines(spec: ContractionSpec, epilogue: Epilogue) -> Iterable[str]:
@@ -257,5 +257,12 @@ def _epilogue(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     else:  # a loop of a known length is vectors alone
         body += [f"if column_count == {spec.width}:", *indent(1, whole)]
         body += ["else:", *indent(1, ["for index in range(column_count):", *columns])]
-    body += [f"accumulators += {spec.line}", *advance(spec)]
+    body = [*_where_valid(spec, body), f"accumulators += {spec.line}", *advance(spec)]
     yield from indent(1, body)
+
+
+def _where_valid(spec: ContractionSpec, body: list[str]) -> list[str]:
+    """`body` for a row that has results."""
+    if not spec.widened:
+        return body
+    return [f"if row{len(spec.windowed) - 1} < valid:", *indent(1, body)]

@@ -55,12 +55,13 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
     if not gathers(spec):
         return
     yield "kinds = scratch + kinds_offset"
-    yield "fill_page = scratch + fill_offset"
-    words = seen_words(spec)
-    if spec.shares_tables:
-        words += f" * batch_extent{spec.batches - 1}"
-    yield f"for i in range({words}):"
-    yield f"{INDENT}put_{spec.word.value}(fill_page, i, fill_value)"
+    if not spec.banded:
+        yield "fill_page = scratch + fill_offset"
+        words = seen_words(spec)
+        if spec.shares_tables:
+            words += f" * batch_extent{spec.batches - 1}"
+        yield f"for i in range({words}):"
+        yield f"{INDENT}put_{spec.word.value}(fill_page, i, fill_value)"
     yield "line = 0"
     axes = windowed_axes(spec)
     for level, axis in enumerate(axes):

@@ -16,14 +16,14 @@ def seen_words(spec: ContractionSpec) -> str:
 
 
 def copied_bytes(spec: ContractionSpec) -> str:
-    """From a position's copy to the next one's: of parts, a line in each plane."""
-    if spec.products is Products.PARTS:
+    """From a position's copy to the next one's: in planes, a line of each."""
+    if spec.planar:
         return str(LINE)
     return f"{seen_words(spec)} * {spec.word.itemsize}"
 
 
 def fill_value_text(spec: ContractionSpec) -> str:
-    if spec.is_integer and spec.left_packed:
+    if spec.is_integer and spec.left_packed and not spec.octets_banded:
         return f"cast_{packed_dtype(spec)}(fill)"
     return f"scalar_{spec.word.value}(fill)"
 

@@ -15,7 +15,7 @@ from satura.backend.contraction.positions import (
 from satura.backend.contraction.spec import ContractionSpec
 from satura.backend.contraction.tile import Products
 from satura.backend.emit.text import INDENT, indent
-from satura.backend.matrices import EDGE, LINE, PARTS
+from satura.backend.matrices import EDGE, LINE
 
 
 def row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
@@ -57,7 +57,7 @@ def band_lines(spec: ContractionSpec) -> Iterator[str]:
         yield f"end = max(first, min(end, border{last} + held{last}))"
     yield "copies = end - first"
     step, size = copied_bytes(spec), spec.dtype.itemsize
-    if spec.products is not Products.PARTS:
+    if not spec.planar:
         yield "words = length"
         step = f"words * {spec.word.itemsize}"
         yield f"if left_depth_stride == {size} and source{last} == length * {size}:"
@@ -90,12 +90,12 @@ def band_lines(spec: ContractionSpec) -> Iterator[str]:
 
 
 def _fill_lines(spec: ContractionSpec, positions: str) -> list[str]:
-    """Lines that write so many positions of the border, that of parts being zero."""
-    if spec.products is Products.PARTS:
+    """Lines that write so many positions of the border."""
+    if spec.planar:
         return [
-            f"for plane in range(chunks * {PARTS}):",
+            "for plane in range(depth // chunk):",
             f"{INDENT}for k in range(({positions}) * {EDGE}):",
-            f"{INDENT * 2}put_f32(copy + plane * apart, k, fill_value)",
+            f"{INDENT * 2}put_{spec.word.value}(copy + plane * apart, k, fill_value)",
             f"copy += ({positions}) * {LINE}",
         ]
     return [
@@ -110,6 +110,8 @@ def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[st
     if spec.products is Products.PARTS:
         flagged = "apart, scratch + rows_offset, flags"
         return [f"row_of_parts({source}, copy, elements, chunk, chunks, {flagged})"]
+    if spec.octets_banded:
+        return [f"row_of_octets({source}, copy, depth, chunk, apart, left_zero)"]
     read, put = f"read_{spec.dtype.value}", f"put_{spec.word.value}"
     return [
         f"if left_depth_stride == {spec.dtype.itemsize}:",

@@ -41,6 +41,7 @@ _TABLE_BYTES = 64 * 1024  # of row addresses
 _LEFT_BYTES = 2 * 1024 * 1024  # of rows in flight, which all panels see: stay in the last cache
 _MOST_ROWS, _LEAST_TILES = 480, 8
 _NEAR_BYTES, _LEAST_NEAR = 1536 * 1024, 2  # of parts of rows and of a panel: stay in L2
+_WIDER = 1.2  # as many rows: copies of those that lie unevenly take longer
 _NEAR_PANEL = 256 * 1024  # of parts of a panel
 _AROUND_A_ROW, _OF_AN_AXIS, _OF_A_COUNT = 8, 1, 1  # cycles per row of a tile
 
@@ -52,13 +53,15 @@ class ContractionSpec:
     `windowed` has one entry per row axis, `dtype` is that of the operands in memory. The left
     operand is read in place, or copied as words first (`left_packed`: its depth is not contiguous,
     or its elements are none): row by row, or all positions between those that a block's first and
-    last rows see (`banded`), where each counts for several rows. The right operand comes as weight
+    last rows see (`banded`, those of octets where `octets_banded`), where each counts for several
+    rows. The right operand comes as weight
     panels (see `pack_panels`), or is copied to one by the kernel (`right_packed`): elements of
     the dtype `right`, where that is another. Panels of integers start with a line of what is added
     to the sums. `result` is the dtype of the sums. As many small groups of a convolution as
     `shared` says (0: none) have their columns in one vector, and are one group. Where columns fill
     all panels (`full`), the text says how many a panel has, and LLVM writes the epilogue without
-    loops.
+    loops. Where copies are `widened`, rows along the last axis are followed by as many as would see
+    its border, so that all are evenly spaced; these have no results.
     """
 
     batches: int
@@ -72,6 +75,8 @@ class ContractionSpec:
     result: DType = DType.F32
     shared: int = 0
     full: bool = False
+    octets_banded: bool = False
+    widened: bool = False
 
     @property
     def products(self) -> Products:
@@ -99,7 +104,15 @@ class ContractionSpec:
     @property
     def banded(self) -> bool:
         """Whether the positions that the rows of a block see are copied, not the rows."""
-        return self.left_packed and any(self.windowed) and not self.is_integer
+        return self.octets_banded or (
+            self.left_packed and any(self.windowed) and not self.is_integer
+        )
+
+    @property
+    def planar(self) -> bool:
+        """Whether copies of positions are planes: of each chunk, or of its parts, a line of 16
+        words for each position, so that the lines that registers take lie side by side."""
+        return self.products is Products.PARTS or self.octets_banded
 
     @property
     def shares_tables(self) -> bool:
@@ -237,6 +250,8 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
         names += [f"row_extent{axis}", f"stride{axis}"]
         if windowed:
             names += [f"step{axis}", f"lo{axis}", f"input{axis}", f"taps{axis}", f"dilation{axis}"]
+    if spec.widened:
+        names += ["valid"]
     if any(spec.windowed):
         names += ["fill", "fill_offset", "joins", "kinds_offset"]
     if spec.left_packed:
@@ -280,20 +295,23 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     fits = _rows_that_fit(taps, depth * word, tallest)
     if parted:
         fits = _rows_beside(tap_step * depth_step * spec.line, depth * word, tallest)
+    rows, row_count = call.rows, call.row_count
+    if spec.widened:
+        rows, row_count = widened_rows(rows), widened_count(rows)
     blocks = row_blocks(
-        call.row_count, prod(call.batches) // neighbours, panels * neighbours, threads, fits,
+        row_count, prod(call.batches) // neighbours, panels * neighbours, threads, fits,
         tallest, taps, taps * depth, spec.tile.vectors, spec.width // spec.tile.vectors,
     )  # fmt: skip
-    most_rows = -(-call.row_count // blocks)
+    most_rows = -(-row_count // blocks)
     if spec.products.are_matrices:
-        every = -(-call.row_count // tallest)
+        every = -(-row_count // tallest)
         most_rows = -(-every // blocks) * tallest
     tiles = -(-most_rows // tallest)
     row_axes, seen = call.rows, depth * max(1, spec.shared)
     if spec.banded:
-        row_axes = _of_copies(call.rows, LINE if parted else seen * word)
+        row_axes = _of_copies(call.rows, LINE if spec.planar else seen * word)
     last = row_axes[-1]
-    joins = last.taps > 1 and last.dilation == 1 and steps == 1 and not parted
+    joins = last.taps > 1 and last.dilation == 1 and steps == 1 and not spec.planar
     joins = joins and last.stride == depth * word and not spec.shared and not spec.tile.part
 
     layout = Layout()
@@ -303,7 +321,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     values: dict[str, Argument] = {
         "left": call.left, "right": call.right, "scratch": call.scratch,
         "batches": prod(call.batches), "blocks": blocks, "panels": panels,
-        "rows": call.row_count, "columns": call.columns, "taps": taps, "depth": depth,
+        "rows": row_count, "columns": call.columns, "taps": taps, "depth": depth,
         "steps": steps, "depth_steps": max(1, depth_steps),
         "tap_step": tap_step, "depth_step": depth_step,
         "table_offset": layout.take(tiles * table_pitch),
@@ -320,10 +338,11 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "panel_lines": call.panel_lines, "table_lines": call.table_lines, "chunk": chunk,
         "apart": chunk * word, "elements": call.depth,
     }  # fmt: skip
+    values["valid"] = call.rows[-1].extent
     if spec.left_packed:
-        positions = _band(call.rows, most_rows) if spec.banded else most_rows
+        positions = _band(call.rows, rows, most_rows) if spec.banded else most_rows
         position = seen * word
-        if parted:  # an odd number of lines: so the planes of a position lie in different sets
+        if spec.planar:  # an odd number of lines: so the planes of a position lie in different sets
             position = depth // chunk * LINE
             values["apart"] = (positions // 2 * 2 + 1) * LINE
         values["rows_offset"] = layout.take((positions + 1) * position + _BEYOND)
@@ -337,7 +356,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         values[f"left_batch{axis}"] = call.left_strides[axis]
         values[f"right_batch{axis}"] = call.right_strides[axis]
     for axis, row in enumerate(row_axes):
-        values[f"row_extent{axis}"] = row.extent
+        values[f"row_extent{axis}"] = rows[axis].extent
         source = call.rows[axis]
         values[f"source{axis}"] = source.stride
         values[f"border{axis}"], values[f"held{axis}"] = source.lo, source.input
@@ -357,10 +376,31 @@ def _of_copies(rows: tuple[RowAxis, ...], position: int) -> tuple[RowAxis, ...]:
     return tuple(result)
 
 
-def _band(rows: tuple[RowAxis, ...], most: int) -> int:
-    """How many positions `most` neighbouring rows may see: all but along the first axis."""
+def widened_rows(rows: tuple[RowAxis, ...]) -> tuple[RowAxis, ...]:
+    """The axes with as many rows along the last one as there are positions."""
+    *outer, last = rows
+    return (*outer, replace(last, extent=last.seen(last.extent)))
+
+
+def can_be_widened(rows: tuple[RowAxis, ...]) -> bool:
+    """Whether that makes the rows of a band evenly spaced, and not many more."""
+    *outer, last = rows
+    if not outer or not last.is_windowed or last.step != 1 or outer[-1].step != 1:
+        return False
+    return _WIDER * last.extent >= last.seen(last.extent)
+
+
+def widened_count(rows: tuple[RowAxis, ...]) -> int:
+    """How many rows there are then, without those behind the very last that has a result."""
+    wide = widened_rows(rows)
+    return prod(axis.extent for axis in wide) - (wide[-1].extent - rows[-1].extent)
+
+
+def _band(rows: tuple[RowAxis, ...], wide: tuple[RowAxis, ...], most: int) -> int:
+    """How many positions `most` neighbouring rows may see, which run over `wide` axes: all but
+    along the first axis."""
     first, *others = rows
-    slices = _slices(most, first.extent, prod(axis.extent for axis in others))
+    slices = _slices(most, first.extent, prod(axis.extent for axis in wide[1:]))
     return first.seen(slices) * prod(axis.seen(axis.extent) for axis in others)
 
 
@@ -375,7 +415,8 @@ def _fill_word(spec: ContractionSpec, fill: float) -> int:
     if not spec.is_integer:
         bits = np.uint32 if spec.word is DType.F32 else np.int64
         return int(np.asarray(fill, spec.word.numpy).view(bits))
-    return int(fill) if spec.left_packed else int(fill) * 0x01010101
+    is_octet = spec.left_packed and not spec.octets_banded
+    return int(fill) if is_octet else int(fill) * 0x01010101
 
 
 def _panel_steps(taps: int, depth: int, limit: int, chunk: int) -> tuple[int, int]:

@@ -40,6 +40,7 @@ def helpers() -> Mapping[str, Helper]:
     return {
         "configure_matrices": native(_configure, (int64, int64)),
         "release_matrices": native(_release, ()),
+        "row_of_octets": native(_copy_octets, (int64,) * 6),
     }
 
 
@@ -195,6 +196,24 @@ def matrix_tile(
 def _fetched(code: Code, soon: ir.Value) -> ir.Value:
     code.prefetch(soon)
     return code.add(soon, code.integer(CACHE_LINE))
+
+
+def _copy_octets(
+    code: Code, source: ir.Value, target: ir.Value, words: ir.Value, chunk: ir.Value,
+    apart: ir.Value, zero: ir.Value,
+) -> None:  # fmt: skip
+    """Copies a position's octets chunk by chunk to planes that are so many bytes `apart`: i8, whose
+    `zero` is -128, as u8."""
+    builder = code.builder
+    sign = builder.and_(builder.trunc(zero, INT32), INT32(0x80))
+    flip = code.spread(builder.mul(sign, INT32(0x01010101)), EDGE)
+
+    def step(_: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+        at, to = state
+        code.store(to, 0, builder.xor(first_words(code, at, chunk), flip))
+        return [code.add(at, code.multiply(chunk, _WORD)), code.add(to, apart)]
+
+    code.loop(builder.udiv(words, chunk), [source, target], step)
 
 
 def _all_apart(code: Code, table: ir.Value, count: int, stride: ir.Value) -> ir.Value:
