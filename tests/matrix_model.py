@@ -244,14 +244,14 @@ def agrees(seed: int) -> bool:
     the microkernel of f32 computes: its rms error is at most 1.1 times that. Of an odd seed little
     is near: there are several blocks of rows, and steps over a panel."""
     import satura
-    from satura.backend.contraction import call, spec
+    from satura.backend.contraction import plan, problem
     from satura.rewrite.program.interpreter import interpret
 
     program, x = random_floats(seed, DType.F32)
-    near = (1, 8192) if seed % 2 else (spec._NEAR_BYTES, spec._NEAR_PANEL)
-    with patch.object(spec, "_NEAR_BYTES", near[0]), patch.object(spec, "_NEAR_PANEL", near[1]):
+    near = (1, 8192) if seed % 2 else (plan._NEAR_BYTES, plan._NEAR_PANEL)
+    with patch.object(plan, "_NEAR_BYTES", near[0]), patch.object(plan, "_NEAR_PANEL", near[1]):
         split = np.asarray(satura.compile(program, threads=2)(x=x))
-    with patch.object(call, "multiplies_in_parts", lambda *_: False):
+    with patch.object(problem, "multiplies_in_parts", lambda *_: False):
         whole = np.asarray(satura.compile(program, threads=2)(x=x))
     wide, x = random_floats(seed, DType.F64)
     meant = interpret(wide, {"x": x})["y"].astype(np.float64)

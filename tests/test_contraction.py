@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from satura.backend.cache_lines import aligned_empty
 from satura.backend.contraction.emit import contraction_source
 from satura.backend.contraction.packing import pack_panels
+from satura.backend.contraction.plan import contraction_plan
 from satura.backend.contraction.spec import (
     ContractionCall,
     ContractionSpec,
     RowAxis,
-    contraction_plan,
     parameters,
 )  # fmt: skip
 from satura.backend.contraction.tile import Products, Tile, choose_tile, panel_columns

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from satura.backend.contraction import call
+from satura.backend.contraction import problem
 from satura.backend.contraction.tile import Tile
 from satura.backend.contraction.winograd import (
     PARAMETERS,
@@ -192,7 +192,7 @@ def test_errors_are_those_of_a_plain_convolution(case: tuple[int, int, int, bool
     x = np.maximum(x, 0) if positive else x
     border = ((1, 1), (1, 1))
     expected = exact(x, w, border)
-    with patch.object(call, "multiplies_in_parts", lambda *_: False):  # whose errors are less
+    with patch.object(problem, "multiplies_in_parts", lambda *_: False):  # whose errors are less
         results = [computed(convolution(op, x.shape, w, border), x) for op in ("winograd", "conv")]
     errors = [float(np.sqrt(np.mean((result - expected) ** 2))) for result in results]
     assert errors[0] <= 1.1 * errors[1]
