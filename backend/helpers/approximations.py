@@ -43,7 +43,8 @@ _LEAST_BITS = 25  # a subnormal number of fewer bits is 0
 _MOST_EXPONENT = 254  # of a finite number
 # Below, exp is 0: there n is so small that the bits of the scale are those of 0. A product that
 # vanishes otherwise takes a CPU as long as fifty others, and masks make many.
-_LEAST, _LEAST_NORMAL = -105.36, -88.2
+_LEAST = -105.36
+_LEAST_NORMAL = -88.2  # the same, where no result is to be subnormal
 _LN2_HIGH, _LN2_LOW = 0.693359375, -0.000212194442  # the high part has few bits: n·high is exact
 
 
