@@ -227,12 +227,6 @@ BACKEND_FAULTS = (
         "tests/test_matrices.py",
     ),
     Fault(
-        "backend/helpers/approximations.py",
-        "_LEAST_NORMAL = -88.2",
-        "_LEAST_NORMAL = -87.6",
-        "tests/test_kernels.py::test_exp_below_a_maximum_keeps_its_bound",
-    ),
-    Fault(
         "backend/contraction/bands.py",
         "(wide[-1].extent - rows[-1].extent)",
         "(wide[-1].extent - rows[-1].extent + 1)",

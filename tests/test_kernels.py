@@ -162,8 +162,7 @@ def test_approximations_keep_their_bounds(name: str, step: int) -> None:
 
 
 def test_exp_below_a_maximum_keeps_its_bound() -> None:
-    """Every 32771st f32 that is not above 0, less the maximum, 0, of its row; what would be less
-    than 2^-127 is 0: no mask makes numbers that are slow to multiply."""
+    """Every 32771st f32 that is not above 0, less the maximum, 0, of its row."""
     bits = np.arange(1 << 31, (255 << 23) + (1 << 31), 32771, dtype=np.uint64).astype(np.uint32)
     below = np.concatenate([bits.view(np.float32), np.linspace(-110, 0, 100_001, dtype=np.float32)])
     build = Builder()
@@ -172,11 +171,7 @@ def test_exp_below_a_maximum_keeps_its_bound() -> None:
     program = build.program({"y": build.unary("exp", build.binary("sub", x, most))})
     got = computed(program, {"x": below[None]}, threads=1)[0]
     exact = np.exp(below.astype(np.float64))
-    vanish = exact < 2.0**-127.5
-    assert not np.signbit(got[vanish]).any() and not got[vanish].any()
-    normal = ~(exact < 2.0**-126.5)
-    exact = exact[normal]
-    assert_close("exp", DType.F32, got[normal], exact.astype(np.float32), exact)
+    assert_close("exp", DType.F32, got, exact.astype(np.float32), exact)
 
 
 def test_pow_keeps_its_bound() -> None:

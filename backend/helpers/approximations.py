@@ -1,8 +1,8 @@
 """f32 exp, tanh, erf and sigmoid as straight-line LLVM code, so that loops over them vectorise.
 
 Polynomials are near-minimax fits, lowest coefficient first. Largest errors in units in the last
-place: exp 2, sigmoid 4, tanh 5, erf 4; results may be subnormal, but for `exp_up_to_0`. NaN stays
-NaN, and the limits at ±inf are exact.
+place: exp 2, sigmoid 4, tanh 5, erf 4; results may be subnormal. NaN stays NaN, and the limits at
+±inf are exact.
 """
 
 from __future__ import annotations
@@ -44,7 +44,6 @@ _MOST_EXPONENT = 254  # of a finite number
 # Below, exp is 0: there n is so small that the bits of the scale are those of 0. A product that
 # vanishes otherwise takes a CPU as long as fifty others, and masks make many.
 _LEAST = -105.36
-_LEAST_NORMAL = -88.2  # the same, where no result is to be subnormal
 _LN2_HIGH, _LN2_LOW = 0.693359375, -0.000212194442  # the high part has few bits: n·high is exact
 
 
@@ -64,27 +63,15 @@ def exp(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
 
 
 def exp_up_to_0(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """exp(x) for x that is a number less the largest of several, or NaN; below 2^-127 it is 0.
-
-    The largest one's is 1, and what weighs so little next to it makes products that take some CPUs
-    as long as fifty others.
-    """
-    series, exponent = _parts_of_exp(builder, x, _BIAS, _LEAST_NORMAL)
-    return builder.fmul(series, builder.bitcast(builder.shl(exponent, INT32(23)), F32))
-
-
-def _decay(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """exp(x) for x that is not above 0, or NaN: of the two steps of the scale one is fixed."""
     series, exponent = _parts_of_exp(builder, x, _BIAS + _LEAST_BITS)
     large = builder.bitcast(builder.shl(exponent, INT32(23)), F32)
     return builder.fmul(series, builder.fmul(large, hold(builder, f32(0.5**_LEAST_BITS))))
 
 
-def _parts_of_exp(
-    builder: ir.IRBuilder, x: ir.Value, bias: int, lowest: float = _LEAST
-) -> tuple[ir.Value, ir.Value]:
-    """e^r and, in its low bits, n + `bias`, with x = n·ln 2 + r, or with `lowest` for less."""
-    least = hold(builder, f32(lowest))  # NaN stays, and makes r NaN
+def _parts_of_exp(builder: ir.IRBuilder, x: ir.Value, bias: int) -> tuple[ir.Value, ir.Value]:
+    """e^r and, in its low bits, n + `bias`, with x = n·ln 2 + r."""
+    least = hold(builder, f32(_LEAST))  # NaN stays, and makes r NaN
     near = builder.select(builder.fcmp_ordered("<", x, least), least, x)
     rounder = hold(builder, f32(_ROUNDER + bias))
     shifted = muladd(builder, near, hold(builder, f32(1.44269504)), rounder)
@@ -101,7 +88,7 @@ def _parts_of_exp(
 
 def sigmoid(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """1 / (1 + t) with t = exp(-|x|), or t / (1 + t) below 0."""
-    decay = _decay(builder, builder.fneg(call(builder, "llvm.fabs.f32", x)))
+    decay = exp_up_to_0(builder, builder.fneg(call(builder, "llvm.fabs.f32", x)))
     above = builder.select(builder.fcmp_ordered("<", x, f32(0.0)), decay, f32(1.0))
     return builder.fdiv(above, builder.fadd(decay, f32(1.0)))
 
