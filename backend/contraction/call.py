@@ -25,16 +25,8 @@ from satura.backend.contraction.problem import Problem, conv_problem, matmul_pro
 from satura.backend.contraction.readings import reading_of
 from satura.backend.contraction.shares import UnitCycles, share_cycles, tile_for_threads
 from satura.backend.contraction.sorted_words import table_lines
-from satura.backend.contraction.spec import (
-    ContractionCall,
-    ContractionSpec,
-    parameters,
-)  # fmt: skip
-from satura.backend.contraction.tile import (
-    Products,
-    choose_tile,
-    panel_columns,
-)  # fmt: skip
+from satura.backend.contraction.spec import ContractionCall, ContractionSpec, parameters
+from satura.backend.contraction.tile import Products, choose_tile, panel_columns
 from satura.backend.emit.code import Code, KernelForm
 from satura.backend.lower.anchors import anchor_of, epilogue_nest
 from satura.backend.lower.body import Pointer
@@ -106,10 +98,9 @@ def _code(
     work = call.row_count * prod(call.batches) * problem.columns * problem.depth * call.taps
     more = 0.0
     if spec is not best and not any_sizes:  # what sizes must not be asked for is little
+        shared = _shared(problem, batches, rows)
         taken, least = (
-            share_cycles(
-                each.tile, *_shared(problem, batches, rows), threads, _cycles(problem, each)
-            )
+            share_cycles(each.tile, *shared, threads, _cycles(problem, each))
             for each in (spec, best)
         )
         more = taken - least
@@ -127,9 +118,8 @@ def _best_spec(
     reading, grouped = problem.reading, problem.groups > 1 or problem.shared > 0
     any_columns = any_sizes and reading.weights is None  # those of weights are always the same
     known = None if any_sizes else prod(axis.row.extent for axis in rows)
-    is_planar = reading.products is Products.PARTS or problem.octets_banded
     axes = tuple(axis.row for axis in rows)
-    widened = not any_sizes and is_planar and can_be_widened(axes)
+    widened = not any_sizes and problem.planar and can_be_widened(axes)
     if widened:
         known = widened_count(axes)
     tile = choose_tile(
@@ -140,8 +130,7 @@ def _best_spec(
     spec = ContractionSpec(
         len(batches) + grouped, tuple(axis.row.is_windowed for axis in rows), tile, grouped,
         problem.left_packed, reading.right_packed, reading.left_dtype, reading.right_dtype,
-        reading.result, problem.shared, octets_banded=problem.octets_banded,
-        widened=widened,
+        reading.result, problem.shared, octets_banded=problem.octets_banded, widened=widened,
     )  # fmt: skip
     if not any_sizes and not problem.shared:
         shared = _shared(problem, batches, rows)
@@ -210,11 +199,8 @@ def _packed(
     taps = prod(axis.row.taps for axis in problem.rows)
     moving = [axis for axis in batches if axis.right]
     groups = max(1, problem.groups)
-    extents = (
-        *(axis.row.extent for axis in moving),
-        taps * problem.depth,
-        groups * problem.columns,
-    )
+    moved = (axis.row.extent for axis in moving)
+    extents = (*moved, taps * problem.depth, groups * problem.columns)
     strides = (*(axis.right for axis in moving), problem.right_depth, problem.right_column)
     size = reading.right.itemsize
     shape = tuple(map(int, extents))  # a constant may be spread over a size

@@ -32,7 +32,7 @@ from satura.backend.contraction.spec import ContractionSpec, parameters
 from satura.backend.contraction.tile import Products, lanes_of, microkernel_lines
 from satura.backend.emit.text import INDENT, indent, kernel_text
 from satura.backend.jit.machine_code import KernelSource
-from satura.backend.matrices import GROUPS
+from satura.backend.matrices import GROUPS, PARTS
 from satura.rewrite.types.tensor_type import DType
 
 _WORD = 8
@@ -138,22 +138,16 @@ def _place(spec: ContractionSpec) -> Iterator[str]:
 def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield "first_tap = step // depth_steps * tap_step"
     yield "first_depth = step % depth_steps * depth_step"
-    if spec.products is not Products.PARTS:
-        yield f"step_weights = weights + (first_tap * depth + first_depth) * {spec.line}"
     yield "step_taps = min(tap_step, taps - first_tap)"
     yield "step_depth = min(depth_step, depth - first_depth)"
-    if spec.products is Products.PARTS:
-        yield "step_weights = weights"
+    is_split = spec.products is Products.PARTS
+    if is_split:
         yield from split_lines(spec)
-    if not spec.right_packed:
-        yield "next_weights = step_weights"
-        yield "if step + 1 < steps:"
-        yield f"{INDENT}next_weights += step_taps * step_depth * {spec.line}"
-        yield "elif unit + 1 < end:"
-        following = "1"  # the panels of all groups lie one after another
-        if not spec.shares_tables:
-            following = "(1 if panel + 1 < panels else -panel)"
-        yield f"{INDENT}next_weights = weights + {following} * {panel_bytes(spec)}"
+    else:
+        yield f"step_weights = weights + (first_tap * depth + first_depth) * {spec.line}"
+    is_fetched = is_split or not spec.right_packed
+    if is_fetched:
+        yield from _next_weights(spec, is_split)
     yield "for tile in range(tiles):"
     body = [tile_size(spec)]
     body += ["if step == steps - 1:", *indent(1, _fetches(spec, epilogue))]
@@ -165,17 +159,30 @@ def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
         body += [f"if {condition}:", f"{INDENT}ahead = {following}"]
     if spec.tile.part:
         body += ["if tile == 0:", f"{INDENT}ahead = next_weights"]
-    elif not spec.right_packed:  # each of the first tiles fetches its part of what comes next
-        body += [f"if tile < {spec.line // CACHE_LINE}:"]
-        body += [f"{INDENT}ahead = next_weights + tile * tile_taps * tile_depth * {CACHE_LINE}"]
-    elif spec.products is Products.PARTS:
-        body += [f"if tile < {2 * spec.line // CACHE_LINE}:"]  # a line is that of two elements
-        body += [
-            f"{INDENT}ahead = next_source + tile * step_taps * step_chunks * chunk * {CACHE_LINE}"
-        ]
+    elif is_fetched:  # each of the first tiles fetches its part of what comes next
+        count, lines = spec.line // CACHE_LINE, "tile_depth"
+        if is_split:  # a line of the parts of two elements
+            count, lines = 2 * count, f"tile_depth // {PARTS}"
+        body += [f"if tile < {count}:"]
+        body += [f"{INDENT}ahead = next_weights + tile * tile_taps * ({lines}) * {CACHE_LINE}"]
     body += [*_microkernels(spec), "if step == steps - 1:"]
     body += indent(1, _epilogue(spec, epilogue))
     yield from indent(1, body)
+
+
+def _next_weights(spec: ContractionSpec, is_split: bool) -> Iterator[str]:
+    """Where the weights of the next step begin, or of the next unit."""
+    panel, start, depth = "weights", "step_weights", "step_depth"
+    if is_split:
+        panel, start, depth = "source", "step_source", "step_elements"
+    yield f"next_weights = {start}"
+    yield "if step + 1 < steps:"
+    yield f"{INDENT}next_weights += step_taps * {depth} * {spec.line}"
+    yield "elif unit + 1 < end:"
+    following = "1"  # the panels of all groups lie one after another
+    if not spec.shares_tables:
+        following = "(1 if panel + 1 < panels else -panel)"
+    yield f"{INDENT}next_weights = {panel} + {following} * {panel_bytes(spec)}"
 
 
 def _microkernels(spec: ContractionSpec) -> Iterator[str]:
@@ -265,4 +272,4 @@ def _where_valid(spec: ContractionSpec, body: list[str]) -> list[str]:
     """`body` for a row that has results."""
     if not spec.widened:
         return body
-    return [f"if row{len(spec.windowed) - 1} < valid:", *indent(1, body)]
+    return [f"if row{len(spec.windowed) - 1} < result_extent:", *indent(1, body)]

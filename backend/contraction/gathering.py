@@ -176,22 +176,16 @@ def panel_lines(spec: ContractionSpec) -> Iterator[str]:
 
 
 def split_lines(spec: ContractionSpec) -> Iterator[str]:
-    """Once per step: the parts of its weights, which take the place of the last step's, and
-    `next_source`, where the next weights begin."""
-    line = spec.line
+    """Once per step: the parts of its weights, which take the place of the last step's."""
     yield f"step_chunks = step_depth // (chunk * {PARTS})"
     yield f"first_element = first_depth // {PARTS} * 2"
     yield "step_elements = min(elements - first_element, step_chunks * chunk * 2)"
-    yield f"step_source = source + (first_tap * elements + first_element) * {line}"
+    yield f"step_source = source + (first_tap * elements + first_element) * {spec.line}"
     yield "if steps > 1 or piece != packed:"
     yield f"{INDENT}packed = piece"
     arguments = "step_source, weights, step_taps, step_elements, chunk, step_chunks"
     yield f"{INDENT}panel_of_parts_{spec.tile.vectors}({arguments})"
-    yield "next_source = source"
-    yield "if step + 1 < steps:"
-    yield f"{INDENT}next_source = step_source + step_taps * step_elements * {line}"
-    yield "elif unit + 1 < end:"
-    yield f"{INDENT}next_source += (1 if panel + 1 < panels else -panel) * {panel_bytes(spec)}"
+    yield "step_weights = weights"
 
 
 def is_a_panel(width: int, word: DType) -> str:

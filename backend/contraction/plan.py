@@ -92,7 +92,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "table_offset": layout.take(tiles * table_pitch),
         "table_pitch": table_pitch, "tile_pitch": tile_pitch,
         "fill": _fill_word(spec, call.fill),
-        "fill_offset": layout.take(seen * word * groups),
+        "fill_offset": layout.take(0 if spec.banded else seen * word * groups),
         "joins": int(joins), "kinds_offset": layout.take(tiles * _WORD),
         "hops_offset": layout.take(3 * taps * _WORD),
         "left_depth_stride": call.left_depth_stride,
@@ -101,9 +101,8 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "tap_depth": call.depth, "right_depth": call.taps * call.depth,
         "left_zero": call.left_zero, "right_zero": call.right_zero,
         "panel_lines": call.panel_lines, "table_lines": call.table_lines, "chunk": chunk,
-        "apart": chunk * word, "elements": call.depth,
+        "apart": chunk * word, "elements": call.depth, "result_extent": call.rows[-1].extent,
     }  # fmt: skip
-    values["valid"] = call.rows[-1].extent
     if spec.left_packed:
         positions = positions_of_band(call.rows, rows, most_rows) if spec.banded else most_rows
         position = seen * word

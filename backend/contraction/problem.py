@@ -67,11 +67,15 @@ class Problem:
         return has_border and not word.is_integer and taps >= MANY_TAPS and self.depth <= FEW
 
     @property
+    def planar(self) -> bool:
+        """Whether positions are copied to planes, see `ContractionSpec`."""
+        return self.reading.products is Products.PARTS or self.octets_banded
+
+    @property
     def pieces_of_a_row(self) -> tuple[int, int]:
         """How many pieces of a row lie apart, and how long each is: one of a copied row."""
         taps = prod(axis.row.taps for axis in self.rows)
-        banded = self.reading.products is Products.PARTS or self.octets_banded
-        as_one = self.left_packed and not banded
+        as_one = self.left_packed and not self.planar
         return (1, taps * self.depth) if as_one else (taps, self.depth)
 
     @property

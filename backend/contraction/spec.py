@@ -39,14 +39,14 @@ class ContractionSpec:
     operand is read in place, or copied as words first (`left_packed`: its depth is not contiguous,
     or its elements are none): row by row, or all positions between those that a block's first and
     last rows see (`banded`, those of octets where `octets_banded`), where each counts for several
-    rows. The right operand comes as weight
-    panels (see `pack_panels`), or is copied to one by the kernel (`right_packed`): elements of
-    the dtype `right`, where that is another. Panels of integers start with a line of what is added
-    to the sums. `result` is the dtype of the sums. As many small groups of a convolution as
-    `shared` says (0: none) have their columns in one vector, and are one group. Where columns fill
-    all panels (`full`), the text says how many a panel has, and LLVM writes the epilogue without
-    loops. Where copies are `widened`, rows along the last axis are followed by as many as would see
-    its border, so that all are evenly spaced; these have no results.
+    rows. The right operand comes as weight panels (see `pack_panels`), or is copied to one by the
+    kernel (`right_packed`): elements of the dtype `right`, where that is another. Panels of
+    integers start with a line of what is added to the sums. `result` is the dtype of the sums. As
+    many small groups of a convolution as `shared` says (0: none) have their columns in one vector,
+    and are one group. Where columns fill all panels (`full`), the text says how many a panel has,
+    and LLVM writes the epilogue without loops. Where copies are `widened`, rows along the last axis
+    are followed by as many as would see its border, so that all are evenly spaced; these have no
+    results.
     """
 
     batches: int
@@ -228,7 +228,7 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
         if windowed:
             names += [f"step{axis}", f"lo{axis}", f"input{axis}", f"taps{axis}", f"dilation{axis}"]
     if spec.widened:
-        names += ["valid"]
+        names += ["result_extent"]
     if any(spec.windowed):
         names += ["fill", "fill_offset", "joins", "kinds_offset"]
     if spec.left_packed:

@@ -92,7 +92,7 @@ class Tile:
     @property
     def is_filled(self) -> bool:
         """Whether all tiles of a block but the last have all their rows, and do not share them
-        evenly: rows beyond those that there are take matrices as long, or longer."""
+        evenly: matrices of fewer rows take as long, or longer."""
         return self.part > 0 or self.products.are_matrices
 
 

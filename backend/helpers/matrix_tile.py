@@ -24,12 +24,11 @@ from llvmlite import ir
 from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.helpers.kinds import Helper, int64
 from satura.backend.helpers.vector import INT1, INT32, INT64, VOID, Code, native
-from satura.backend.matrices import EDGE, GROUPS, VECTORS, Multiplication
+from satura.backend.matrices import EDGE, GROUPS, LINE, VECTORS, Multiplication
 
 INSTRUCTIONS = "llvm.x86."  # what the names of functions begin with that are one instruction each
 _INT8, _INT16 = ir.IntType(8), ir.IntType(16)
 _WORD, _ADDRESS = 4, 8
-_LINE = EDGE * _WORD  # bytes of a row of a register
 _SUMS, _ROWS, _PANEL = 0, 4, 6  # the first register of each: there are four, two and two
 _PALETTE, _WIDTHS, _HEIGHTS = 0, 16, 48  # bytes of a configuration
 
@@ -57,7 +56,7 @@ def _configure(code: Code, rows: ir.Value, chunk: ir.Value) -> None:
         to = code.pointer(code.add(at, code.integer(offset)), kind)
         builder.store(builder.trunc(value, kind), to)
 
-    line, words = code.integer(_LINE), code.multiply(chunk, _WORD)
+    line, words = code.integer(LINE), code.multiply(chunk, _WORD)
     put(_PALETTE, code.integer(1), _INT8)
     sizes = [(rows, line)] * 4 + [(rows, words)] * 2 + [(chunk, line)] * 2
     for register, (height, width) in enumerate(sizes):
@@ -85,9 +84,9 @@ def matrix_tile(
     """
     builder = code.builder
     size = rows // GROUPS
-    line, edge = code.integer(VECTORS * _LINE), code.integer(_LINE)
+    line, edge = code.integer(VECTORS * LINE), code.integer(LINE)
     places = [(g, n) for g in range(GROUPS) for n in range(VECTORS)]
-    copies = builder.alloca(_INT8, size=INT32(done.parts * rows * _LINE))
+    copies = builder.alloca(_INT8, size=INT32(done.parts * rows * LINE))
     copies.align = CACHE_LINE
     copied = builder.ptrtoint(copies, INT64)
     words = code.multiply(chunk, done.parts)
@@ -102,10 +101,10 @@ def matrix_tile(
 
     def sums(kind: str, start: ir.Value, group_step: int, stride: ir.Value) -> None:
         for g, n in places:
-            at = code.add(start, code.integer(g * group_step + n * _LINE))
+            at = code.add(start, code.integer(g * group_step + n * LINE))
             moved(kind, _SUMS + VECTORS * g + n, at, stride)
 
-    group_bytes = size * VECTORS * _LINE
+    group_bytes = size * VECTORS * LINE
 
     def resumed() -> list[ir.Value]:
         sums("load", tile, group_bytes, line)
@@ -131,7 +130,7 @@ def matrix_tile(
             if second != of_panel:
                 start = code.add(weights, code.multiply(panel_part, second))
                 for n in range(VECTORS):
-                    moved("load", _PANEL + n, code.add(start, code.integer(n * _LINE)), line)
+                    moved("load", _PANEL + n, code.add(start, code.integer(n * LINE)), line)
             for g, (address, stride) in enumerate(at):
                 if first != of_rows:
                     moved("load", _ROWS + g, code.add(address, code.multiply(part, first)), stride)
@@ -179,8 +178,8 @@ def matrix_tile(
                 for part in range(done.parts):
                     here = code.add(address, code.multiply(apart, part))
                     code.store(copied, part * rows + m, first_words(code, here, chunk))
-            starts = [code.add(copied, code.integer(g * size * _LINE)) for g in range(GROUPS)]
-            of_part = code.integer(rows * _LINE)
+            starts = [code.add(copied, code.integer(g * size * LINE)) for g in range(GROUPS)]
+            of_part = code.integer(rows * LINE)
             multiplied([(start, edge) for start in starts], of_part, *others)
             return []
 

@@ -26,10 +26,10 @@ from llvmlite import ir
 from satura.backend.helpers.kinds import Helper
 from satura.backend.helpers.matrix_tile import first_words
 from satura.backend.helpers.vector import F32, INT32, INT64, Code, outlined_helper
-from satura.backend.matrices import EDGE, LARGE, PARTS, TINY
+from satura.backend.matrices import EDGE, LARGE, LINE, PARTS, TINY
 
 _HIGH, _HALF, _MAGNITUDE = 0xFFFF0000, 0x8000, 0x7FFFFFFF
-_WORD, _LINE = 4, 4 * EDGE
+_WORD = 4
 _Body = Callable[[ir.Value, ir.Value, list[ir.Value]], list[ir.Value]]
 _NAME = re.compile(r"exact_parts_(\d+)x(\d+)|row_of_parts|panel_of_parts_(\d+)")
 
@@ -131,7 +131,7 @@ def _split_row(
 
 def _number(code: Code, address: ir.Value, base: ir.Value) -> ir.Value:
     """Which of the positions from `base` on has its first line at an address."""
-    return code.builder.udiv(code.builder.sub(address, base), code.integer(_LINE))
+    return code.builder.udiv(code.builder.sub(address, base), code.integer(LINE))
 
 
 def _least(code: Code, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -143,9 +143,9 @@ def _split_panel(
     chunk: ir.Value, chunks: ir.Value, *, vectors: int,
 ) -> None:  # fmt: skip
     builder = code.builder
-    line = code.integer(vectors * _LINE)
+    line = code.integer(vectors * LINE)
     nothing = builder.alloca(_vector(INT32), size=INT32(vectors))
-    nothing.align = _LINE
+    nothing.align = LINE
     zeros = builder.ptrtoint(nothing, INT64)
     for n in range(vectors):
         code.store(zeros, n, _all(0))
@@ -186,7 +186,7 @@ def _exact_tile(
     base: ir.Value, flags: ir.Value, *, rows: int, vectors: int,
 ) -> None:  # fmt: skip
     builder = code.builder
-    line = code.integer(vectors * _LINE)
+    line = code.integer(vectors * LINE)
 
     def over_taps(m: ir.Value, start: list[ir.Value], body: _Body) -> list[ir.Value]:
         """`state = body(address, flag, state)` for all positions that row m sees."""
