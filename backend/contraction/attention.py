@@ -307,7 +307,7 @@ def _weight_lines() -> Iterator[str]:
     yield "largest = key_value(key0)"
     yield "total = f32(0)"
     yield "for n in range(wide & -8):"
-    yield f"{INDENT}grown = exp_up_to_0(get_f32(here, n) - largest)"
+    yield f"{INDENT}grown = exp_or_0(get_f32(here, n) - largest)"
     yield f"{INDENT}total = add_any_order(total, grown)"
     yield f"{INDENT}put_f32(here, n, grown)"
     yield "share = divide(f32(1), total)"

@@ -283,7 +283,8 @@ class BodyText:
         if value.op == "cast":
             return self._cast(value, block)
         if value.op == "exp" and self.nest.is_up_to_0(value.operands[0]):
-            return f"exp_up_to_0({operands[0]})"
+            weight = self.nest.is_weight(index)
+            return f"{'exp_or_0' if weight else 'exp_up_to_0'}({operands[0]})"
         return self._bounded(value, operands) or op_text(value, operands)
 
     def _cast(self, value: Value, block: Block) -> str:

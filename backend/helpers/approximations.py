@@ -43,7 +43,7 @@ _LEAST_BITS = 25  # a subnormal number of fewer bits is 0
 _MOST_EXPONENT = 254  # of a finite number
 # Below, exp is 0: there n is so small that the bits of the scale are those of 0. A product that
 # vanishes otherwise takes a CPU as long as fifty others, and masks make many.
-_LEAST = -105.36
+_LEAST, _LEAST_NORMAL = -105.36, -88.2
 _LN2_HIGH, _LN2_LOW = 0.693359375, -0.000212194442  # the high part has few bits: n·high is exact
 
 
@@ -69,9 +69,20 @@ def exp_up_to_0(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     return builder.fmul(series, builder.fmul(large, hold(builder, f32(0.5**_LEAST_BITS))))
 
 
-def _parts_of_exp(builder: ir.IRBuilder, x: ir.Value, bias: int) -> tuple[ir.Value, ir.Value]:
-    """e^r and, in its low bits, n + `bias`, with x = n·ln 2 + r."""
-    least = hold(builder, f32(_LEAST))  # NaN stays, and makes r NaN
+def exp_or_0(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    """As `exp_up_to_0`, but below 2^-127 it is 0.
+
+    Some CPUs take as long for a product with a subnormal number as for fifty others.
+    """
+    series, exponent = _parts_of_exp(builder, x, _BIAS, _LEAST_NORMAL)
+    return builder.fmul(series, builder.bitcast(builder.shl(exponent, INT32(23)), F32))
+
+
+def _parts_of_exp(
+    builder: ir.IRBuilder, x: ir.Value, bias: int, lowest: float = _LEAST
+) -> tuple[ir.Value, ir.Value]:
+    """e^r and, in its low bits, n + `bias`, with x = n·ln 2 + r, or with `lowest` for less."""
+    least = hold(builder, f32(lowest))  # NaN stays, and makes r NaN
     near = builder.select(builder.fcmp_ordered("<", x, least), least, x)
     rounder = hold(builder, f32(_ROUNDER + bias))
     shifted = muladd(builder, near, hold(builder, f32(1.44269504)), rounder)

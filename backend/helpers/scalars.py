@@ -226,10 +226,10 @@ def _library(name: str, site: Site, *operands: ir.Value) -> ir.Value:
 
 _APPROXIMATIONS: Mapping[str, Callable[[ir.IRBuilder, ir.Value], ir.Value]] = {
     "exp": approximations.exp, "exp_up_to_0": approximations.exp_up_to_0,
-    "sigmoid": approximations.sigmoid, "tanh": approximations.tanh,
-    "erf": approximations.erf, "log": logarithms.log, "sin": trigonometry.sin,
-    "cos": trigonometry.cos, "tan": trigonometry.tan, "asin": inverses.asin, "acos": inverses.acos,
-    "atan": inverses.atan, "atanh": inverses.atanh,
+    "exp_or_0": approximations.exp_or_0, "sigmoid": approximations.sigmoid,
+    "tanh": approximations.tanh, "erf": approximations.erf, "log": logarithms.log,
+    "sin": trigonometry.sin, "cos": trigonometry.cos, "tan": trigonometry.tan,
+    "asin": inverses.asin, "acos": inverses.acos, "atan": inverses.atan, "atanh": inverses.atanh,
 }  # fmt: skip
 
 

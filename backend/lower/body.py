@@ -122,7 +122,7 @@ class Nest:
     """One loop nest that stores value `result` as `dtype` at `target`.
 
     The last `reduced` loops belong to the reductions; the store is inside them when the result
-    depends on them.
+    depends on them. Where the result `is_factor`, products are all that reads it.
     """
 
     extents: tuple[int, ...]
@@ -133,6 +133,7 @@ class Nest:
     target: Access
     result: int
     dtype: DType
+    is_factor: bool = False
 
     @property
     def outer(self) -> range:
@@ -177,6 +178,21 @@ class Nest:
         reduction = self.reductions[self.values[most].literal]
         is_maximum = reduction.function == "max" and reduction.position is None
         return is_maximum and reduction.operand == one
+
+    def is_weight(self, index: int) -> bool:
+        """Whether all that is made of a value is its sum, and its product with a number of the row,
+        which `is_factor`: next to the row's largest, what is subnormal does not count."""
+        result = self.values[self.result]
+        users = [value for value in self.values if index in value.operands]
+        if not self.is_factor or users != [result] or result.op not in ("mul", "div"):
+            return False
+        if any(each.operand == index and each.function != "sum" for each in self.reductions):
+            return False
+        first, second = result.operands
+        other = first if second == index and result.op == "mul" else second
+        places = (self.values[source].access for source in needed_values(self.values, [other]))
+        moving = (place for place in places if place and any(place.strides[self.inner.start :]))
+        return other != index and not any(moving)
 
     def with_loops(
         self,

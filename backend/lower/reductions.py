@@ -13,6 +13,7 @@ import numpy as np
 
 from satura.backend.lower.anchors import anchor_of, finished_nest, paths_after
 from satura.backend.lower.body import MAX_TAPS, Clip, Nest, Reduction
+from satura.backend.lower.factors import is_only_a_factor
 from satura.backend.lower.filling import filled
 from satura.backend.lower.space import TAPS, Space, space_of
 from satura.backend.lower.walk import LoweringError, Walk, refine, shape_of
@@ -47,7 +48,7 @@ def row_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     def attempt(box: Space) -> tuple[Walk, Nest]:
         return _rows(schedule, dispatch, box, axes)
 
-    return refine(space, attempt)
+    return replace(refine(space, attempt), is_factor=is_only_a_factor(schedule, dispatch.root))
 
 
 def _reduced_axes(node: Node) -> tuple[int, ...]:
