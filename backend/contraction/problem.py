@@ -119,9 +119,11 @@ class Problem:
             return faster if multiplies_as_matrices(rows, self.columns, words) else self
         if reading.products is not Products.F32 or is_exact or self.left_packed or self.shared:
             return self
+        if not isinstance(reading.weights, Constant):  # whose columns and depth may be of any size
+            return self
         parts = replace(reading, products=Products.PARTS, left_packed=True)
         faster = replace(self, reading=parts).by_image()
-        rows = faster.known_rows(any_sizes)
+        rows = prod(axis.row.extent for axis in faster.rows)
         is_faster = multiplies_in_parts(rows, self.columns, *faster.pieces_of_a_row)
         return faster if is_faster and reading.has_parts else self
 

@@ -215,13 +215,13 @@ def multiplies_as_matrices(rows: int | None, columns: int, words: int) -> bool:
     return enough and chunk_of(words) >= _LEAST_CHUNK and host_target().multiplies_matrices
 
 
-def multiplies_in_parts(rows: int | None, columns: int, taps: int, depth: int) -> bool:
+def multiplies_in_parts(rows: int, columns: int, taps: int, depth: int) -> bool:
     """Whether f32 are multiplied sooner as three bf16 each, of which rows and weights are split in
-    the kernel; of any number of rows (None) there may be too few."""
-    if rows is None or rows <= _SPLIT + _OF_A_TILE * -(-rows // (GROUPS * EDGE)):
+    the kernel. Of the rows it asks last: where these are of any number, that is a fact of sizes."""
+    if not host_target().multiplies_matrices_of_bf16 or columns < _COLUMNS_TO_SPLIT:
         return False
     deep = depth >= _DEPTH_TO_SPLIT and taps * depth >= _PRODUCTS_TO_SPLIT
-    return deep and columns >= _COLUMNS_TO_SPLIT and host_target().multiplies_matrices_of_bf16
+    return deep and rows > _SPLIT + _OF_A_TILE * -(-rows // (GROUPS * EDGE))
 
 
 def lanes_of(products: Products, target: Target | None = None) -> int:
