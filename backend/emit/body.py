@@ -13,6 +13,7 @@ import numpy as np
 
 from satura.backend.emit.text import indent, op_text, report_text, zero
 from satura.backend.lower.body import Access, Argument, Nest, Pointer, Value, needed_values
+from satura.backend.lower.rounding import float_of, unbounded
 from satura.backend.sizes.size import is_fixed
 from satura.rewrite.types.tensor_type import DType
 
@@ -296,7 +297,7 @@ class BodyText:
         """
         (source,) = value.operands
         if value.dtype.is_integer:
-            while (inner := self._within(source, value.dtype)) in block.names:
+            while (inner := unbounded(self.nest.values, source, value.dtype)) in block.names:
                 source = inner
             return f"cast_{value.dtype.value}({block.names[source]})"
         below = self.nest.values[source]
@@ -309,20 +310,6 @@ class BodyText:
                 return " - ".join(f"cast_f32({name})" for name in names)
         return f"cast_{value.dtype.value}({block.names[source]})"
 
-    def _within(self, index: int, dtype: DType) -> int | None:
-        """What a value is a bound of that no element of `dtype` exceeds; None if it is not one."""
-        value = self.nest.values[index]
-        if value.op not in ("max", "min") or not value.dtype.is_float:
-            return None
-        least, most = dtype.bounds
-        for operand, other in zip(value.operands, reversed(value.operands), strict=True):
-            found = self.nest.values[operand]
-            if found.op == "scalar" and found.dtype in (DType.F32, DType.F64):
-                bound = _float(found)
-                if bound <= least if value.op == "max" else bound >= most:
-                    return other
-        return None
-
     def _bounded(self, value: Value, operands: Sequence[str]) -> str | None:
         """The larger or smaller of a float and a scalar whose value is known, in an instruction or
         two; None for anything else."""
@@ -332,7 +319,7 @@ class BodyText:
             found = self.nest.values[operand]
             if found.op != "scalar":
                 continue
-            number = _float(found)
+            number = float_of(found)
             is_zero, is_below = number == 0, bool(np.signbit(number))
             # Of two zeros the instruction may give the wrong one: -0.0 for max, 0.0 for min.
             if value.op == "max" and is_zero and not is_below:
@@ -378,12 +365,6 @@ class _Slot:
     middle: tuple[str, ...]
     inner: str
     scales: tuple[str, ...]
-
-
-def _float(scalar: Value) -> float:
-    """The number that a scalar of floats is."""
-    size = scalar.dtype.itemsize
-    return float(np.frombuffer(scalar.literal.to_bytes(8, "little")[:size], scalar.dtype.numpy)[0])
 
 
 def _is_octet(scalar: Value) -> bool:

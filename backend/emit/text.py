@@ -12,6 +12,7 @@ from satura.rewrite.types.tensor_type import DType
 INDENT = "    "
 _OPERAND = re.compile(r"\b[ab]\b")
 _FUNCTIONS = {**UNARY, **BINARY}
+_CALLED = ("decode_", "encode_", "nearest_", "steps_")  # what ops begin with whose names are called
 
 
 def indent(depth: int, lines: Iterable[str]) -> list[str]:
@@ -28,7 +29,7 @@ def op_text(value: Value, operands: Sequence[str]) -> str:
     """The text of an op on named operands."""
     if value.op == "select":
         return f"choose({', '.join(operands)})"
-    if value.op in ("inside", "quotient") or value.op.startswith(("decode_", "encode_")):
+    if value.op in ("inside", "quotient") or value.op.startswith(_CALLED):
         return f"{value.op}({', '.join(operands)})"
     if value.op == "add_index":
         return f"choose({operands[0]} < 0, {operands[0]} + {operands[1]}, {operands[0]})"

@@ -17,6 +17,7 @@ from satura.backend.helpers.arithmetic import call, key_of, mirrored
 from satura.backend.helpers.kinds import Helper, Kind
 from satura.backend.helpers.memory import conversions, memory
 from satura.backend.helpers.narrow import narrow
+from satura.backend.helpers.nearest import nearest
 from satura.backend.helpers.site import F32, F64, KIND, Site, Writer, declare_function, helper
 from satura.rewrite.ops.elementwise import UNARY
 from satura.rewrite.types.tensor_type import DType
@@ -296,6 +297,7 @@ def helpers() -> Mapping[str, Helper | Kind]:
     found.update(memory())
     found.update(conversions())
     found.update(narrow())
+    found.update(nearest())
     for name in _APPROXIMATIONS:
         found[name] = helper(1, partial(_approximation, name))
     for name in _LIBRARY:

@@ -19,6 +19,7 @@ from satura.backend.lower.body import (
     Value,
     needed_values,
 )  # fmt: skip
+from satura.backend.lower.rounding import Roundings
 from satura.backend.lower.space import Space
 from satura.backend.lower.within import is_within
 from satura.rewrite.errors import SaturaError
@@ -87,6 +88,7 @@ class Walk:
         self.divided: list[tuple[SymbolicDim, int]] = []
         self._known: dict[tuple[int, Mask], list[tuple[Index, int]]] = {}
         self._keys: list[int] = []
+        self._roundings = Roundings(self.body.values, self.add, self.scalar)
 
     def value(self, node: int, index: Index, mask: Mask = None) -> int:
         """The value of `node` at `index`; anything where `mask` is false."""
@@ -282,6 +284,8 @@ class Walk:
 
     def _converted(self, value: int, source: DType, wanted: DType) -> int:
         """A cast; a narrow type goes by way of one that holds its values."""
+        if (rounded := self._roundings.cast(value, wanted)) is not None:
+            return rounded
         if source.is_narrow and source is not wanted:
             value = self.add(Value(f"decode_{source.value}", source.compute, (value,)))
             source = source.compute
