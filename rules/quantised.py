@@ -267,13 +267,13 @@ def shift_weights_of_matmul(x: Varying, w: Constant, t: DType) -> Law:
 
 
 @rule
-def transpose_into_dequantised(w: Known, c: Known, f: DType, p: Perm, s: Shape) -> Law:
-    """transpose(f(w) * broadcast(c), p) = f(transpose(w, p)) * broadcast(transpose(c, p)) for
-    constants, where f is a cast from integers of at most 16 bits"""
+def transpose_into_dequantised(x: Tensor, c: Known, f: DType, p: Perm, s: Shape) -> Law:
+    """transpose(f(x) * broadcast(c), p) = f(transpose(x, p)) * broadcast(transpose(c, p)), where f
+    is a cast from integers of at most 16 bits"""
     return rewrites(
-        transpose(binary("mul", cast(w, f), broadcast(c, s)), p),
-        binary("mul", cast(transpose(w, p), f), broadcast(transpose(c, p), s.permuted(p))),
-        is_small(w.type),
+        transpose(binary("mul", cast(x, f), broadcast(c, s)), p),
+        binary("mul", cast(transpose(x, p), f), broadcast(transpose(c, p), s.permuted(p))),
+        is_small(x.type),
     )
 
 
@@ -306,6 +306,42 @@ def reshape_into_dequantised(
         reshape(binary(f, cast(x, t), spread), r),
         binary(f, cast(reshape(x, r), t), reshape(spread, r)),
         is_small(x.type),
+    )
+
+
+@attribute_function
+def window_inside(x: TensorType, window: Window) -> Window:
+    """The window over integers whose border is their least, if it is of -inf; no window may lie in
+    the border alone."""
+    is_least = not window.has_border or float(window.fill.value) == -np.inf
+    refuse_unless(is_least, "the border is not -inf")
+    parts = (window.sizes, window.dilations, window.lo, window.hi)
+    for size, dilation, *border in zip(*parts, strict=True):
+        reaches = not any(border) or (dilation == 1 and max(border) < size)
+        refuse_unless(reaches, "a window may lie in the border alone")
+    return replace(window, fill=Scalar.of(x.dtype.bounds[0], x.dtype))
+
+
+@attribute_function
+def keeps_order(f: DType, c: Scalar) -> bool:
+    """Whether integers keep their order as `f` times c."""
+    return f.is_float and 0 < float(c.value) < np.inf
+
+
+@rule
+def max_pool_of_dequantised(
+    x: Varying, f: DType, c: Scalar, ones: Shape, s: Shape, window: Window
+) -> Law:
+    """max pool(f(x) * broadcast(c)) = f(max pool(x)) * broadcast(c), when x are integers of at most
+    16 bits, c is positive and finite, and each window sees some of them"""
+    scaled = binary("mul", cast(x, f), broadcast(reshape(c, ones), s))
+    before = pool("max", scaled, window)
+    largest = cast(pool("max", x, window_inside(x.type, window)), f)
+    return rewrites(
+        before,
+        binary("mul", largest, broadcast(reshape(c, ones), Shape(before.type.shape))),
+        is_small(x.type),
+        keeps_order(f, c),
     )
 
 

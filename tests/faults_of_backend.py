@@ -75,7 +75,7 @@ BACKEND_FAULTS = (
         "tests/test_searched_blocks.py",
     ),
     Fault(
-        "backend/emit/body.py",
+        "backend/lower/rounding.py",
         'bound <= least if value.op == "max"',
         'bound <= most if value.op == "max"',
         "tests/test_octets.py::test_bounds_and_zero_points_of_octets",

@@ -210,6 +210,23 @@ def random_case(seed: int) -> Case:
     )  # fmt: skip
 
 
+def copied_case(seed: int) -> Case:
+    """A product or a convolution of a depth that words do not hold evenly: each row is copied, with
+    what its taps see side by side."""
+    from tests.test_octets import Case
+
+    random = Random(seed)
+    kernel, left = random.choice([0, 1, 2, 3, 3, 5, 7]), random.choice([DType.U8, DType.I8])
+    return Case(
+        (left, DType.I8), (random.randint(*((-3, 3) if left is DType.I8 else (0, 255))), 0),
+        random.choice([1, 2, 3, 3, 5, 6, 9, 13, 22, 33, 75, 150] if kernel else [33, 75, 150, 257]),
+        random.choice([17, 31, 32, 33, 64, 70]),
+        kernel, random.choice([1, 2, 3]), random.randint(0, max(0, kernel - 1)),
+        random.choice([1, 1, 1, 2]), random.choice([1, 1, 2]) if kernel else 1,
+        size=random.choice([13, 14, 16, 17]), wide=random.choice([DType.I32, DType.I64]),
+    )  # fmt: skip
+
+
 def uneven_case() -> Case:
     """Every other pixel of an image 25 such pixels wide, each line of which lies apart: of the two
     groups of 16 rows in a tile the first one may be uneven where the second is not."""
@@ -277,7 +294,8 @@ def main(first: int, count: int) -> None:
     from tests.test_octets import drawn
 
     seeds = range(first, first + count)
-    for seed, case in [(first, uneven_case()), *((seed, random_case(seed)) for seed in seeds)]:
+    drawn_cases = [(seed, draw(seed)) for seed in seeds for draw in (random_case, copied_case)]
+    for seed, case in [(first, uneven_case()), *drawn_cases]:
         program = case.program()
         shape = tuple(map(static, program.nodes[program.inputs[0]].type.shape))
         inputs = {"x": drawn(case.dtypes[0], shape, seed)}

@@ -74,6 +74,7 @@ OPEN = {
     "merge_casts": MEANS,
     "drop_identity_cast": MEANS,
     "drop_function_that_leaves_integers": VALUES,
+    "max_pool_of_dequantised": VALUES,
     "round_what_is_scaled_back": VALUES,
     "add_zero_point_back": VALUES,
     "zero_point_out_of_matmul": "2: the prover cannot rule out that an element differs",

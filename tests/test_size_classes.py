@@ -208,7 +208,7 @@ def test_calls_of_many_sizes_keep_few_plans(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_plan_takes_about_the_bytes_that_it_counts_for(no_kernels: None) -> None:
     """So 500 lengths of a BERT are kept: a call in turn evaluates nothing."""
     plans = Plans(scheduled(load(build_model("tiny_bert"))), 2)
-    every = [(("batch", 1), ("seq", length)) for length in range(60, 32, -1)]
+    every = [(("batch", 1), ("seq", length)) for length in range(56, 32, -1)]
     workspace = Workspace()
     for sizes in (every.pop(0), every.pop()):  # the classes, and room for all
         plan_of(plans.planned(sizes)).instance(workspace)

@@ -178,8 +178,7 @@ def _call(
 
 def _cycles(problem: Problem, spec: ContractionSpec) -> UnitCycles:
     """How many cycles a tile takes in a kernel of `spec`, for all lines of a panel."""
-    pieces, length = problem.pieces_of_a_row
-    return partial(spec.cycles, pieces * problem.reading.products.words(length))
+    return partial(spec.cycles, problem.words_of_a_row)
 
 
 def _shared(
@@ -207,17 +206,18 @@ def _packed(
     steps = tuple(int(stride // size) for stride in strides)
     start = reading.right.pointer.offset // size
     pieces, _ = problem.pieces_of_a_row
-    key = f"{digest.hex()} {start} {shape} {steps} {groups} {width} {reading.key} {pieces}"
+    words = problem.words_of_a_row if reading.products.word.is_integer else taps * problem.depth
+    key = f"{digest.hex()} {start} {shape} {steps} {groups} {width} {reading.key} {pieces} {words}"
 
     def pack() -> Array:
         array = weights.array if isinstance(weights, Constant) else weights
         flat = array.reshape(-1)[start:]
         strides = tuple(step * array.itemsize for step in steps)
         seen = np.lib.stride_tricks.as_strided(flat, shape, strides)
-        return reading.packed(seen.reshape(-1, *shape[-2:]), groups, width, pieces)
+        return reading.packed(seen.reshape(-1, *shape[-2:]), groups, width, pieces, words)
 
     number = store.derived(key.encode(), pack)
-    lines = -(-taps * problem.depth // reading.products.per_word) + spec.heads
+    lines = words + spec.heads
     if spec.tile.part:  # the weights themselves decide it
         store.made(number)
         lines = store.arrays[number].shape[-2]

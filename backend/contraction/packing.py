@@ -27,9 +27,11 @@ def pack_panels(weights: Array, groups: int, width: int) -> Array:
 
 
 def pack_products(
-    weights: NDArray[np.int64], groups: int, width: int, products: Products, shift: int
-) -> NDArray[np.int32]:
-    """Integers [depth, columns of all groups] as [groups, panels, 1 + words, width].
+    weights: NDArray[np.int64], groups: int, width: int, products: Products, shift: int,
+    least: int = 0,
+) -> NDArray[np.int32]:  # fmt: skip
+    """Integers [depth, columns of all groups] as [groups, panels, 1 + words, width], with zeros
+    behind them where there are to be more words.
 
     A word has neighbours along the depth. The first line is -shift · Σ over the depth: what rows
     that are `shift` too large add too much.
@@ -37,7 +39,7 @@ def pack_products(
     per = products.per_word
     kind = np.int16 if products is Products.PAIRS else np.int8
     depth, columns = len(weights), weights.shape[-1] // groups
-    panels, words = -(-columns // width), -(-depth // per)
+    panels, words = -(-columns // width), max(least, -(-depth // per))
     padded = np.zeros((words * per, groups, panels * width), kind)
     padded[:depth, :, :columns] = weights.reshape(depth, groups, columns)
     split = padded.reshape(words, per, groups, panels, width).transpose(2, 3, 0, 4, 1)

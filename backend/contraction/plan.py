@@ -46,8 +46,8 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     by_rows = spec.left_packed and not spec.banded
     parted = spec.products is Products.PARTS
     taps, depth = (1, call.taps * call.depth) if by_rows else (call.taps, call.depth)
-    chunk = spec.products.chunk(depth) if spec.products.are_matrices else 1
-    depth = spec.products.words(depth)
+    chunk = spec.products.chunk(depth, by_rows) if spec.products.are_matrices else 1
+    depth = spec.products.words(depth, by_rows)
     limit, pieces = (_NEAR_PANEL, PARTS * chunk) if parted else (_PANEL_BYTES, chunk)
     tap_step, depth_step = _panel_steps(taps, depth, limit // spec.line, pieces)
     if spec.tile.part:  # where the words of a tap begin is in the panel's table

@@ -72,11 +72,21 @@ class Problem:
         return self.reading.products is Products.PARTS or self.octets_banded
 
     @property
+    def copies_rows(self) -> bool:
+        """Whether each row is copied, with all that its taps see side by side."""
+        return self.left_packed and not self.planar
+
+    @property
     def pieces_of_a_row(self) -> tuple[int, int]:
         """How many pieces of a row lie apart, and how long each is: one of a copied row."""
         taps = prod(axis.row.taps for axis in self.rows)
-        as_one = self.left_packed and not self.planar
-        return (1, taps * self.depth) if as_one else (taps, self.depth)
+        return (1, taps * self.depth) if self.copies_rows else (taps, self.depth)
+
+    @property
+    def words_of_a_row(self) -> int:
+        """How many words of a row are multiplied."""
+        pieces, length = self.pieces_of_a_row
+        return pieces * self.reading.products.words(length, self.copies_rows)
 
     @property
     def groups_of_a_vector(self) -> int:
@@ -114,7 +124,8 @@ class Problem:
             faster = replace(self, reading=replace(reading, products=Products.MATRICES))
             if not any_sizes:
                 faster = faster.in_bands()
-            words = reading.products.words(faster.pieces_of_a_row[1])
+            length = faster.pieces_of_a_row[1]
+            words = faster.reading.products.words(length, faster.copies_rows)
             rows = faster.known_rows(any_sizes)
             return faster if multiplies_as_matrices(rows, self.columns, words) else self
         if reading.products is not Products.F32 or is_exact or self.left_packed or self.shared:

@@ -76,22 +76,23 @@ class Reading:
         """What packed weights depend on."""
         return f"{self.products.value} {self.shift} {self.source}"
 
-    def packed(self, stacks: Array, groups: int, width: int, taps: int) -> Array:
-        """Stacks of constant weights [taps · depth, columns] as [stacks, groups, panels, …]."""
+    def packed(self, stacks: Array, groups: int, width: int, taps: int, words: int) -> Array:
+        """Stacks of constant weights [taps · depth, columns] as [stacks, groups, panels, …]; of
+        integers there are so many words, see `pack_products`."""
         if self.products is Products.OCTETS:
             integers = stacks.astype(np.int64, copy=False)
             sorts = (sorted_panels(each, groups, width, taps, self.shift) for each in integers)
             together = stack_panels([panel for panels in sorts for panel in panels])
             return together.reshape(len(stacks), groups, -1, *together.shape[1:])
-        packed = [self._packed(each, groups, width) for each in stacks]
+        packed = [self._packed(each, groups, width, words) for each in stacks]
         return packed[0][None] if len(packed) == 1 else np.stack(packed)
 
-    def _packed(self, weights: Array, groups: int, width: int) -> Array:
+    def _packed(self, weights: Array, groups: int, width: int, words: int) -> Array:
         if not self.products.word.is_integer:
-            words = weights.astype(self.products.word.numpy, copy=False)
-            return pack_panels(words, groups, width)
+            floats = weights.astype(self.products.word.numpy, copy=False)
+            return pack_panels(floats, groups, width)
         integers = weights.astype(np.int64, copy=False)
-        return pack_products(integers, groups, width, self.products, self.shift)
+        return pack_products(integers, groups, width, self.products, self.shift, words)
 
 
 def reading_of(schedule: Schedule, dispatch: Dispatch, node: Node) -> Reading | None:

@@ -24,8 +24,8 @@ _WORTH_A_TAIL = 1.03  # times as long without: one more microkernel takes time t
 _WAIT = 4  # cycles between two sums of a chain
 _LEAST_CHUNK = 4  # words: with fewer at a time, quads take about as long
 _FEW_ROWS = 8  # below, both wait for the weights
-_COLUMNS_TO_SPLIT, _DEPTH_TO_SPLIT, _PRODUCTS_TO_SPLIT = 32, 16, 48  # for a split to pay
-_SPLIT, _OF_A_TILE = 24, 16  # rows of f32 that take as long as to split the weights, and as a tile
+# For a split to pay: of weights it takes as long as 24 rows of f32, and parts half as long as f32.
+_ROWS_TO_SPLIT, _COLUMNS_TO_SPLIT, _DEPTH_TO_SPLIT, _PRODUCTS_TO_SPLIT = 57, 32, 16, 48
 
 
 class Products(Enum):
@@ -55,22 +55,24 @@ class Products(Enum):
         """Whether instructions multiply matrices of words."""
         return self in (Products.MATRICES, Products.PARTS)
 
-    def words(self, depth: int) -> int:
-        """How many words hold `depth` neighbouring elements of an operand."""
+    def words(self, depth: int, is_copied: bool = False) -> int:
+        """How many words hold `depth` neighbouring elements of an operand. Copies for registers of
+        matrices are filled up to whole chunks."""
         if self is Products.PARTS:
-            return PARTS * self.chunk(depth) * _chunks_of_pairs(depth)
-        return -(-depth // self.per_word)
+            return PARTS * _filled(-(-depth // 2))
+        words = -(-depth // self.per_word)
+        return _filled(words) if is_copied and self is Products.MATRICES else words
 
-    def chunk(self, depth: int) -> int:
+    def chunk(self, depth: int, is_copied: bool = False) -> int:
         """How many words of so many elements registers of matrices hold at a time."""
-        if self is Products.PARTS:
-            return -(-depth // (2 * _chunks_of_pairs(depth)))
-        return chunk_of(self.words(depth))
+        words = self.words(depth, is_copied)
+        return chunk_of(words // PARTS if self is Products.PARTS else words)
 
 
-def _chunks_of_pairs(depth: int) -> int:
-    """How many chunks pairs of so many elements are cut into, the last ones filled up."""
-    return max(1, -(-depth // (2 * EDGE)))
+def _filled(words: int) -> int:
+    """The least number of words that as few chunks of one size as there can be hold."""
+    chunks = max(1, -(-words // EDGE))
+    return -(-words // chunks) * chunks
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,7 @@ def multiplies_in_parts(rows: int, columns: int, taps: int, depth: int) -> bool:
     if not host_target().multiplies_matrices_of_bf16 or columns < _COLUMNS_TO_SPLIT:
         return False
     deep = depth >= _DEPTH_TO_SPLIT and taps * depth >= _PRODUCTS_TO_SPLIT
-    return deep and rows > _SPLIT + _OF_A_TILE * -(-rows // (GROUPS * EDGE))
+    return deep and rows >= _ROWS_TO_SPLIT
 
 
 def lanes_of(products: Products, target: Target | None = None) -> int:

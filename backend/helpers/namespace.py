@@ -26,8 +26,8 @@ def meaning(name: str) -> Helper | Kind | None:
 
 @lru_cache(maxsize=1)
 def _fixed_names() -> Mapping[str, Helper | Kind]:
-    from satura.backend.helpers import matrix_tile, scalars, vector
+    from satura.backend.helpers import matrix_tile, octet_copies, scalars, vector
     from satura.backend.helpers.transpose import transpose_helpers
 
     fixed = {**transpose_helpers(), **vector.helpers(), **matrix_tile.helpers()}
-    return {**fixed, **scalars.helpers()}
+    return {**fixed, **octet_copies.helpers(), **scalars.helpers()}

@@ -310,4 +310,6 @@ def _library_call(name: str) -> Writer:
 
 def _alignment(kind: ir.Type) -> int:
     """Vectors are read wherever their elements may stand."""
+    if isinstance(kind, ir.VectorType) and kind.element == ir.IntType(8):
+        return 1
     return 8 if kind == INT64 else 4
