@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from satura.backend.contraction.integer_rows import integer_row_lines
 from satura.backend.contraction.positions import (
     advance,
     copied_bytes,
     origin_lines,
-    packed_dtype,
     seen_words,
-    tap_lines,
-    windowed_axes,
 )
 from satura.backend.contraction.spec import ContractionSpec
 from satura.backend.contraction.tile import Products
@@ -22,7 +20,7 @@ from satura.backend.matrices import EDGE, LINE
 def row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
     """Copies of the block's rows as words, all taps of a row side by side."""
     if spec.is_integer:
-        yield from _integer_row_packing_lines(spec)
+        yield from integer_row_lines(spec)
         return
     yield "copy = scratch + rows_offset"
     yield "for row in range(row_count):"
@@ -122,94 +120,3 @@ def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[st
         f"{INDENT}for k in range({count}):",
         f"{INDENT * 2}{put}(copy, k, {read}({source} + k * left_depth_stride, 0))",
     ]
-
-
-def _integer_row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
-    """Copies of the block's rows, less their zero point; the last word's rest is any."""
-    yield "rows_here = scratch + rows_offset"
-    yield f"zero = cast_{packed_dtype(spec)}(left_zero)"
-    axes = windowed_axes(spec)
-    copied = _copy_lines(spec)
-    if axes:
-        copied = ["if address != 0:", *indent(1, copied), "else:"]
-        copied += indent(1, _run_lines(spec, "tap_depth", None))
-        copied += [f"copy += tap_depth * {_copied_size(spec)}"]
-        copied = list(tap_lines(spec, "0", copied))
-    else:
-        copied = ["address = origin", *copied]
-    if axes and axes[-1] == len(spec.windowed) - 1:
-        last = axes[-1]
-        yield f"side_by_side = left_depth_stride == 1 and stride{last} == tap_depth"
-        yield f"side_by_side = side_by_side and dilation{last} == 1"
-        by_run = indent(1, _taps_in_runs(spec))
-        copied = ["if side_by_side:", *by_run, "else:", *indent(1, copied)]
-    yield "for row in range(row_count):"
-    body = ["copy = rows_here + row * depth * 4", *origin_lines(spec), *copied]
-    yield from indent(1, [*body, *advance(spec)])
-
-
-def _copy_lines(spec: ContractionSpec) -> list[str]:
-    """The copy of what a tap sees."""
-    return [
-        "if left_depth_stride == 1:",
-        *indent(1, _run_lines(spec, "tap_depth", "address")),
-        "else:",
-        f"{INDENT}for k in range(tap_depth):",
-        f"{INDENT * 2}{_put(spec, 'address + k * left_depth_stride, 0')}",
-    ]
-
-
-def _taps_in_runs(spec: ContractionSpec) -> Iterator[str]:
-    """Copies of what a row sees, of which the taps along the last axis lie side by side: those
-    before the input, in it and behind it."""
-    *outer, last = windowed_axes(spec)
-    size = _copied_size(spec)
-    address, is_inside = f"origin + before * stride{last}", ""
-    yield f"within = min(max(-position{last}, 0), taps{last})"
-    yield f"beyond = max(min(input{last} - position{last}, taps{last}), within)"
-    for level, axis in enumerate(outer):
-        lines = [f"for tap{axis} in range(taps{axis}):"]
-        lines += [f"{INDENT}at{axis} = position{axis} + tap{axis} * dilation{axis}"]
-        yield from indent(level, lines)
-        is_inside += f"at{axis} >= 0 and at{axis} < input{axis} and "
-        address += f" + tap{axis} * dilation{axis} * stride{axis}"
-    body = [
-        "before = within",
-        "end = beyond",
-    ]
-    if outer:
-        body += [
-            f"if not ({is_inside.removesuffix(' and ')}):",
-            f"{INDENT}before = taps{last}",
-            f"{INDENT}end = taps{last}",
-        ]
-    runs = {
-        "before": None, "(end - before)": address, f"(taps{last} - end)": None,
-    }  # fmt: skip
-    for taps, source in runs.items():
-        body += _run_lines(spec, f"{taps} * tap_depth", source)
-        body += [f"copy += {taps} * tap_depth * {size}"]
-    yield from indent(len(outer), body)
-
-
-def _run_lines(spec: ContractionSpec, count: str, source: str | None) -> list[str]:
-    """The copy of so many neighbours; where there is no source, of the border."""
-    if source is not None and packed_dtype(spec) == "u8":
-        return [f"octets_copied({source}, copy, {count}, left_zero)"]
-    put = f"put_{packed_dtype(spec)}(copy, k, fill_value)"
-    return [
-        f"for k in range({count}):",
-        f"{INDENT}{_put(spec, f'{source}, k') if source is not None else put}",
-    ]
-
-
-def _put(spec: ContractionSpec, place: str) -> str:
-    """The copy of one integer, less the zero point."""
-    kind = packed_dtype(spec)
-    value = f"cast_{kind}(read_{spec.dtype.value}({place}))"
-    return f"put_{kind}(copy, k, cast_{kind}({value} - zero))"
-
-
-def _copied_size(spec: ContractionSpec) -> int:
-    """Bytes of an integer's copy."""
-    return spec.word.itemsize // spec.products.per_word
