@@ -29,7 +29,7 @@ _TABLE_BYTES = 64 * 1024  # of row addresses
 _LEFT_BYTES = 2 * 1024 * 1024  # of rows in flight, which all panels see: stay in the last cache
 _MOST_ROWS, _LEAST_TILES = 480, 8
 _NEAR_BYTES, _LEAST_NEAR = 1536 * 1024, 2  # of parts of rows and of a panel: stay in L2
-_NEAR_PANEL = 256 * 1024  # of parts of a panel
+_NEAR_PANEL = 128 * 1024  # of parts of a panel
 
 
 @dataclass(frozen=True)

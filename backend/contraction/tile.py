@@ -25,7 +25,8 @@ _WAIT = 4  # cycles between two sums of a chain
 _LEAST_CHUNK = 4  # words: with fewer at a time, quads take about as long
 _FEW_ROWS = 8  # below, both wait for the weights
 # For a split to pay: of weights it takes as long as 24 rows of f32, and parts half as long as f32.
-_ROWS_TO_SPLIT, _COLUMNS_TO_SPLIT, _DEPTH_TO_SPLIT, _PRODUCTS_TO_SPLIT = 57, 32, 16, 48
+_ROWS_TO_SPLIT, _COLUMNS_TO_SPLIT, _PRODUCTS_TO_SPLIT = 57, 32, 48
+_DEPTHS_TO_SPLIT = range(16, 2560)  # parts of deeper rows do not fit L2: each few split the weights
 
 
 class Products(Enum):
@@ -222,8 +223,8 @@ def multiplies_in_parts(rows: int, columns: int, taps: int, depth: int) -> bool:
     the kernel. Of the rows it asks last: where these are of any number, that is a fact of sizes."""
     if not host_target().multiplies_matrices_of_bf16 or columns < _COLUMNS_TO_SPLIT:
         return False
-    deep = depth >= _DEPTH_TO_SPLIT and taps * depth >= _PRODUCTS_TO_SPLIT
-    return deep and rows >= _ROWS_TO_SPLIT
+    fits = depth in _DEPTHS_TO_SPLIT and taps * depth >= _PRODUCTS_TO_SPLIT
+    return fits and rows >= _ROWS_TO_SPLIT
 
 
 def lanes_of(products: Products, target: Target | None = None) -> int:
