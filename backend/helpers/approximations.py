@@ -70,7 +70,7 @@ def exp_up_to_0(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
 
 
 def exp_or_0(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """As `exp_up_to_0`, but below 2^-127 it is 0.
+    """As `exp_up_to_0`, but what rounds to less than 2^-126 times 0.7 is 0.
 
     Some CPUs take as long for a product with a subnormal number as for fifty others.
     """
