@@ -310,11 +310,16 @@ def reshape_into_dequantised(
 
 
 @attribute_function
-def window_inside(x: TensorType, window: Window) -> Window:
-    """The window over integers whose border is their least, if it is of -inf; no window may lie in
-    the border alone."""
-    is_least = not window.has_border or float(window.fill.value) == -np.inf
-    refuse_unless(is_least, "the border is not -inf")
+def window_of_integers(x: TensorType, window: Window) -> Window:
+    """The window whose border is the integer 0, if it is 0.0, or the least one, if it is -inf and
+    each window sees more than the border."""
+    is_computed = x.dtype.is_integer and not x.dtype.is_narrow
+    refuse_unless(is_computed, "the elements are not integers that are computed with")
+    fill = float(window.fill.value)
+    is_zero = fill == 0 and not np.signbit(fill)
+    if not window.has_border or is_zero:
+        return replace(window, fill=Scalar.of(0, x.dtype))
+    refuse_unless(fill == -np.inf, "the border is neither 0 nor -inf")
     parts = (window.sizes, window.dilations, window.lo, window.hi)
     for size, dilation, *border in zip(*parts, strict=True):
         reaches = not any(border) or (dilation == 1 and max(border) < size)
@@ -332,15 +337,14 @@ def keeps_order(f: DType, c: Scalar) -> bool:
 def max_pool_of_dequantised(
     x: Varying, f: DType, c: Scalar, ones: Shape, s: Shape, window: Window
 ) -> Law:
-    """max pool(f(x) * broadcast(c)) = f(max pool(x)) * broadcast(c), when x are integers of at most
-    16 bits, c is positive and finite, and each window sees some of them"""
+    """max pool(f(x) * broadcast(c)) = f(max pool(x)) * broadcast(c), when x are integers, and c is
+    positive and finite"""
     scaled = binary("mul", cast(x, f), broadcast(reshape(c, ones), s))
     before = pool("max", scaled, window)
-    largest = cast(pool("max", x, window_inside(x.type, window)), f)
+    largest = cast(pool("max", x, window_of_integers(x.type, window)), f)
     return rewrites(
         before,
         binary("mul", largest, broadcast(reshape(c, ones), Shape(before.type.shape))),
-        is_small(x.type),
         keeps_order(f, c),
     )
 

@@ -42,7 +42,7 @@ INSTRUCTIONS = {
     "depthwise": ["fmadd"], "planar": ["fmadd"], "groups": ["fmadd"], "pool": ["pmaxsd"],
     "places": ["pmaxsd"], "attention": ["addps", "fmadd"],
     "channels": ["(?:perm|shuf|blend)"],
-    "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "cvttps2dq"],
+    "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "addps", "minps"],
     "f32_as_i32": ["cvttps2dq", "minps"],
 }  # fmt: skip
 CALLS = re.compile(r"\t(?:call|bl)\w*\t(.*)")
