@@ -83,10 +83,14 @@ class Problem:
         return (1, taps * self.depth) if self.copies_rows else (taps, self.depth)
 
     @property
+    def words_of_a_piece(self) -> int:
+        """How many words hold one of these."""
+        return self.reading.products.words(self.pieces_of_a_row[1], self.copies_rows)
+
+    @property
     def words_of_a_row(self) -> int:
         """How many words of a row are multiplied."""
-        pieces, length = self.pieces_of_a_row
-        return pieces * self.reading.products.words(length, self.copies_rows)
+        return self.pieces_of_a_row[0] * self.words_of_a_piece
 
     @property
     def groups_of_a_vector(self) -> int:
@@ -124,18 +128,16 @@ class Problem:
             faster = replace(self, reading=replace(reading, products=Products.MATRICES))
             if not any_sizes:
                 faster = faster.in_bands()
-            length = faster.pieces_of_a_row[1]
-            words = faster.reading.products.words(length, faster.copies_rows)
-            rows = faster.known_rows(any_sizes)
-            return faster if multiplies_as_matrices(rows, self.columns, words) else self
+            known = None if any_sizes else faster.row_count
+            words = faster.words_of_a_piece
+            return faster if multiplies_as_matrices(known, self.columns, words) else self
         if reading.products is not Products.F32 or is_exact or self.left_packed or self.shared:
             return self
         if not isinstance(reading.weights, Constant):  # whose columns and depth may be of any size
             return self
         parts = replace(reading, products=Products.PARTS, left_packed=True)
         faster = replace(self, reading=parts).by_image()
-        rows = prod(axis.row.extent for axis in faster.rows)
-        is_faster = multiplies_in_parts(rows, self.columns, *faster.pieces_of_a_row)
+        is_faster = multiplies_in_parts(faster.row_count, self.columns, *faster.pieces_of_a_row)
         return faster if is_faster and reading.has_parts else self
 
     def in_bands(self) -> Problem:
@@ -146,9 +148,10 @@ class Problem:
         widened = can_be_widened(tuple(axis.row for axis in packed.rows))
         return packed if is_even and widened else self
 
-    def known_rows(self, any_sizes: bool) -> int | None:
-        """How many rows there are, if that may be asked."""
-        return None if any_sizes else prod(axis.row.extent for axis in self.rows)
+    @property
+    def row_count(self) -> int:
+        """How many rows there are in each batch."""
+        return prod(axis.row.extent for axis in self.rows)
 
     def crossed(self, nest: Nest, store: ConstantStore) -> Problem:
         """The same with weights as rows and pixels as columns, where both the left operand and the

@@ -12,6 +12,7 @@ from llvmlite import ir
 from satura.backend.helpers.arithmetic import (
     F32,
     INT32,
+    ROUNDER,
     call,
     f32,
     hold,
@@ -36,8 +37,7 @@ _ERF = (
     0.0559213385, -0.0406439491, 0.0276818387, -0.0173077006, 0.0102433907, -0.00634169718,
     0.00339441188, -0.000954450516, 0.000389279739, -0.000592782686, 0.000259654742,
 )  # fmt: skip
-_ROUNDER = 1.5 * 2.0**23  # what is added to this is rounded, and stands in the low bits
-_ROUNDER_BITS = 0x4B400000  # of it as a number
+_ROUNDER_BITS = 0x4B400000  # of `ROUNDER` as a number
 _BIAS = 127  # of f32's exponents
 _LEAST_BITS = 25  # a subnormal number of fewer bits is 0
 _MOST_EXPONENT = 254  # of a finite number
@@ -70,7 +70,7 @@ def exp_up_to_0(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
 
 
 def exp_or_0(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """As `exp_up_to_0`, but what rounds to less than 2^-126 times 0.7 is 0.
+    """As `exp_up_to_0`, but below 2^-126.5 it is 0.
 
     Some CPUs take as long for a product with a subnormal number as for fifty others.
     """
@@ -84,7 +84,7 @@ def _parts_of_exp(
     """e^r and, in its low bits, n + `bias`, with x = n·ln 2 + r, or with `lowest` for less."""
     least = hold(builder, f32(lowest))  # NaN stays, and makes r NaN
     near = builder.select(builder.fcmp_ordered("<", x, least), least, x)
-    rounder = hold(builder, f32(_ROUNDER + bias))
+    rounder = hold(builder, f32(ROUNDER + bias))
     shifted = muladd(builder, near, hold(builder, f32(1.44269504)), rounder)
     n = builder.fsub(shifted, rounder)
     r = muladd(builder, n, hold(builder, f32(-_LN2_HIGH)), near)

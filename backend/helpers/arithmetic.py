@@ -9,6 +9,7 @@ from llvmlite import ir
 LONGEST_CHAIN = 12  # steps that wait for each other
 FIRST_TERMS = 3
 F32, F64, INT32, INT64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
+ROUNDER = 1.5 * 2.0**23  # what is added to this is rounded, and stands in the low bits
 
 
 def call(builder: ir.IRBuilder, name: str, *operands: ir.Value) -> ir.Value:

@@ -12,12 +12,10 @@ from functools import partial
 from llvmlite import ir
 
 from satura.backend.helpers import kinds
-from satura.backend.helpers.arithmetic import INT32, f32
+from satura.backend.helpers.arithmetic import INT32, ROUNDER, f32
 from satura.backend.helpers.kinds import Helper
 from satura.backend.helpers.site import INT8, KIND, Site, helper
 from satura.rewrite.types.tensor_type import DType
-
-_ROUNDER = 1.5 * 2.0**23
 
 
 def _rounded(dtype: DType, site: Site, x: ir.Value, low: ir.Value, high: ir.Value) -> ir.Value:
@@ -28,7 +26,7 @@ def _rounded(dtype: DType, site: Site, x: ir.Value, low: ir.Value, high: ir.Valu
     near = builder.select(builder.fcmp_ordered(">", near, high), high, near)
     if dtype is DType.I8:
         near = builder.select(builder.fcmp_unordered("uno", x, x), f32(0.0), near)
-    return builder.fadd(near, f32(_ROUNDER))
+    return builder.fadd(near, f32(ROUNDER))
 
 
 def _nearest(dtype: DType, site: Site, x: ir.Value, low: ir.Value, high: ir.Value) -> ir.Value:
@@ -40,7 +38,7 @@ def _steps(
     dtype: DType, site: Site, x: ir.Value, low: ir.Value, high: ir.Value, shift: ir.Value
 ) -> ir.Value:
     """The same as f32, plus a whole number."""
-    back = site.builder.fsub(f32(_ROUNDER), shift)
+    back = site.builder.fsub(f32(ROUNDER), shift)
     return site.builder.fsub(_rounded(dtype, site, x, low, high), back)
 
 

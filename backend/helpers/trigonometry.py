@@ -17,6 +17,7 @@ from satura.backend.helpers.arithmetic import (
     F32,
     INT32,
     INT64,
+    ROUNDER,
     call,
     f32,
     intrinsic,
@@ -29,7 +30,6 @@ _SIN = (-0.1666666716337204, 0.008333329111337662, -0.0001983933470910415, 2.718
 _COS = (0.0416666679084301, -0.0013888883404433727, 2.4799459424684756e-05, -2.72056837502532e-07)
 _HALF_PI = (1.5703125, 0.0004837512969970703, 7.549533620476723e-08, 2.5633440682570896e-12)
 _HALF_PI_HIGH, _HALF_PI_LOW = 1.57079637050628662, -4.37113900018624e-08
-_ROUNDER = 1.5 * 2.0**23  # what is added to this is rounded, and stands in the low bits
 _LARGE = 4096.0
 _LARGE_EXPONENT = 127 + 12  # of _LARGE, biased
 # 2/π after 13 zero bits: what matters of it for an exponent begins that many bits above _LARGE's.
@@ -89,8 +89,8 @@ def _quarter_turns(builder: ir.IRBuilder, x: ir.Value) -> tuple[ir.Value, _Turne
 
 def _near(builder: ir.IRBuilder, size: ir.Value) -> _Turned:
     """Quarter turns for |x| < `_LARGE`; NaN stays NaN."""
-    shifted = muladd(builder, size, f32(0.636619772), f32(_ROUNDER))
-    n = builder.fsub(shifted, f32(_ROUNDER))
+    shifted = muladd(builder, size, f32(0.636619772), f32(ROUNDER))
+    n = builder.fsub(shifted, f32(ROUNDER))
     rest = size
     for part in _HALF_PI:
         rest = muladd(builder, n, f32(-part), rest)
