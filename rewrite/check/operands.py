@@ -20,7 +20,7 @@ from satura.rewrite.check import layout_operands as layout
 from satura.rewrite.ops.cells import ACTIVATIONS, ALPHA, BETA, FUNCTIONS, GATES, Cell
 from satura.rewrite.ops.draw import EXTENTS, Draw, Drawn, Given, Types, is_concrete, reject_unless
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
-from satura.rewrite.ops.reductions import REDUCTIONS, SELECTIONS
+from satura.rewrite.ops.reductions import REDUCTIONS, SELECTIONS, reduction_identity
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.types.attributes import (
     Axes,
@@ -39,6 +39,7 @@ from satura.rewrite.types.tensor_type import COMPUTED, Array, DType, TensorType
 
 MOST_OF_A_CONSTANT = 1_000_000  # elements: the product of two long extents may have far more
 MANY_CHANNELS = (10, 12)  # of a convolution: as many as two tensors of weights have of 5 groups
+NEUTRAL_DRAWS = 0.25  # of windows of pools
 KEEPING_DRAWS = 0.1  # of windows, where the result's extents are those of the operand
 
 
@@ -146,7 +147,7 @@ def _extents_before(draw: Draw, window: Window, outer: tuple[Dim, ...]) -> tuple
 def _pool(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     reject_unless(result.dtype is not DType.BOOL)
     f = given[0] or ReduceFn(draw.one_of(REDUCTIONS))
-    window = cast(Window, given[1] or draw.window(result.rank, result.dtype))
+    window = cast(Window, given[1] or _pool_window(draw, f, result))
     if known[0] is not None:
         if given[1] is None:
             window = _window_between(draw, window, known[0].shape, result.shape)
@@ -154,6 +155,15 @@ def _pool(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     if given[1] is None:
         window = _maybe_keeping(draw, window, result.shape)
     return (result.with_shape(_extents_before(draw, window, result.shape)),), (f, window)
+
+
+def _pool_window(draw: Draw, f: ReduceFn, result: TensorType) -> Window:
+    """A window, often with the border that most pools have: of what f leaves as it is."""
+    window = draw.window(result.rank, result.dtype)
+    if not draw.chance(NEUTRAL_DRAWS):
+        return window
+    neutral = reduction_identity(f.name, result.dtype)
+    return replace(window, fill=Scalar.of(neutral.item(), result.dtype))
 
 
 def _window_between(
