@@ -418,6 +418,9 @@ def test_every_rate_has_a_default_and_matters() -> None:
         assert model.rates.keys() == set(RATES)
         assert all(seconds > 0 for seconds in model.rates.values())
         assert model.rates["octets"] * lanes == pytest.approx(16 * REFERENCE_RATES["octets"])
+        by_matrices = CostModel.of_vectors(lanes, has_matrices=True).rates
+        assert by_matrices["octets"] < REFERENCE_RATES["octets"] / 2
+        assert {**by_matrices, "octets": 0} == {**model.rates, "octets": 0}
     for name in RATES:
         changed = MODEL.with_rates({name: 1.0})
         assert changed.identity != MODEL.identity

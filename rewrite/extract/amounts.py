@@ -270,8 +270,8 @@ def octet_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
 
 def pair_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
     """What one computes whose weights need more than 8 bits: products in pairs, not in fours."""
-    ((name, flops), *others), tiles = octet_work(classes, node, cls, lanes)
-    return ((name, 2.0 * flops), *others), tiles
+    ((_, flops), *others), tiles = octet_work(classes, node, cls, lanes)
+    return (("paired", flops), *others), tiles
 
 
 def winograd_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:

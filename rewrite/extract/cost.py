@@ -46,7 +46,7 @@ _OTHERS: Mapping[str, float] = {
     "launch": 2.5e-6, "host": 100e-6, "barrier": 3e-6, "row": 1.8e-9,
     "masked": 1 / 1e9, "turned": 1 / 16e9, "scattered": 1 / 1.4e9,
     "gathered": 1 / 40e9, "picked": 1 / 2e9, "ordered": 1 / 0.9e9, "packed": 1 / 16e9,
-    "octets": 1 / 330e9, "transformed": 1 / 5e9,
+    "octets": 1 / 330e9, "paired": 1 / 165e9, "transformed": 1 / 5e9,
     "near": 1 / 12e9, "far": 1 / 12e9, "constant": 1 / 12e9,
 }  # fmt: skip
 """Bytes are as slow as where all cores share the memory: a tensor that is stored may displace what
@@ -63,6 +63,9 @@ _OF_8_LANES: Mapping[str, float] = {
 """What was measured on a CPU with AVX2; all else takes twice as long as with vectors of twice the
 width."""
 
+_OF_MATRICES: Mapping[str, float] = {"octets": 1 / 1000e9}
+"""What was measured on a CPU with AMX, whatever its vectors hold."""
+
 
 def _is_widened(kind: str, dtype: str) -> bool:
     """Whether elements become f32 before they are computed with, once for many uses."""
@@ -71,7 +74,7 @@ def _is_widened(kind: str, dtype: str) -> bool:
 
 def _is_vectorised(name: str) -> bool:
     """Whether narrower vectors take longer for it."""
-    return name == "octets" or ("." in name and "hop" not in name)
+    return name in ("octets", "paired") or ("." in name and "hop" not in name)
 
 
 def _reference_rates() -> dict[str, float]:
@@ -128,10 +131,9 @@ class CostModel:
             )
 
     @staticmethod
-    def of_vectors(lanes: int, threads: int = 1) -> CostModel:
-        """The default for a CPU whose vectors hold `lanes` elements of f32."""
-        if lanes == REFERENCE_LANES:
-            return CostModel(threads=threads)
+    def of_vectors(lanes: int, threads: int = 1, has_matrices: bool = False) -> CostModel:
+        """The default for a CPU whose vectors hold `lanes` elements of f32, and which may have
+        instructions that multiply matrices of octets."""
         slower = REFERENCE_LANES / lanes
         rates = {
             name: seconds * slower if _is_vectorised(name) else seconds
@@ -139,6 +141,8 @@ class CostModel:
         }
         if lanes == 8:
             rates |= _OF_8_LANES
+        if has_matrices:
+            rates |= _OF_MATRICES
         return CostModel(rates, lanes, threads=threads)
 
     def with_rates(self, rates: Mapping[str, float]) -> Self:

@@ -4,7 +4,8 @@ A rate is named by what is done and, after a dot, by the element type that it is
 
     contraction   multiply-adds of register tiles, idle lanes and rows counted
     tile          visits of a register tile: what small depths and few columns pay
-    octets        multiply-adds of integers that come from 8 bits
+    octets        multiply-adds of integers that come from 8 bits, in fours; `paired` are those with
+                  weights that need more bits
     transformed   elements of the tiles and results that a winograd transforms
     product       multiply-adds of contractions that plain loops compute
     depthwise     multiply-adds of convolutions with one channel per group; planar are those along
@@ -43,13 +44,13 @@ TYPED = (
     "dear",
 )  # fmt: skip
 UNTYPED = (
-    "octets", "transformed", "row", "masked", "turned", "scattered", "gathered", "picked",
+    "octets", "paired", "transformed", "row", "masked", "turned", "scattered", "gathered", "picked",
     "ordered", "packed",
 )  # fmt: skip
 MEMORY = ("near", "far", "constant")
 NEAR_BYTES = 2.0**20  # of one tensor
 UNIT_BYTES = 16384.0  # stored by one thread at a time
-_COUNTED = {*TYPED, "octets"} - {"tile"}
+_COUNTED = {*TYPED, "octets", "paired"} - {"tile"}
 OVERHEADS = ("launch", "host", "barrier")
 
 

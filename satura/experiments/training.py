@@ -45,8 +45,8 @@ class Drawing:
         """An input; one on the `right` is the second."""
         return self.build.input(f"{self.name}{'_right' * right}", dtype or self.dtype, shape)
 
-    def constant(self, *shape: int, dtype: DType | None = None) -> int:
-        numbers = self.random.integers(-2, 3, shape)
+    def constant(self, *shape: int, dtype: DType | None = None, step: int = 1) -> int:
+        numbers = step * self.random.integers(-2, 3, shape)
         return self.build.constant(numbers.astype((dtype or self.dtype).numpy))
 
     def tensor(self, rank: int) -> int:
@@ -98,6 +98,7 @@ def _patterns() -> Iterator[tuple[str, DType, Pattern]]:
         yield "sum", dtype, _OF_F32["sum"]
     yield "exp", DType.F64, _OF_F32["exp"]
     yield "matmul of", DType.U8, _octets
+    yield "matmul of pairs of", DType.U8, _pairs
     yield "layer of", DType.U8, _requantised
 
 
@@ -187,11 +188,16 @@ def _attention(draw: Drawing) -> int:
     return build.attention(q, k, build.broadcast(draw.constant(1, 1, keys), (heads, rows, keys)), v)
 
 
-def _octets(draw: Drawing) -> int:
+def _octets(draw: Drawing, weights: DType = DType.I8, step: int = 1) -> int:
     rows, depth, columns = draw.size(30, 3000), 4 * draw.size(8, 200), 8 * draw.size(3, 100)
     x = draw.build.cast(draw.input(rows, depth), DType.I32)
-    weight = draw.build.cast(draw.constant(depth, columns, dtype=DType.I8), DType.I32)
-    return draw.build.matmul(x, weight)
+    weight = draw.constant(depth, columns, dtype=weights, step=step)
+    return draw.build.matmul(x, draw.build.cast(weight, DType.I32))
+
+
+def _pairs(draw: Drawing) -> int:
+    """Weights of which an i8 holds the half."""
+    return _octets(draw, DType.I16, step=100)
 
 
 def _requantised(draw: Drawing) -> int:

@@ -229,7 +229,7 @@ def compile(
 
     `dims` are typical sizes of symbols or ranges of them, such as {"batch": 1, "seq": (1, 512)},
     for which the program should be fast; other sizes give equally correct results. `cost` is a cost
-    model, "default" for that of this CPU's vectors and of `threads`, "calibrated" for the rates
+    model, "default" for that of this CPU's kind and of `threads`, "calibrated" for the rates
     that `satura calibrate` has measured here, or "reference", which is alike on every machine. A
     search that is cut short by one of its `limits` (`satura.Limits`) warns of it, and what was
     found by then is used.

@@ -18,7 +18,7 @@ from satura.rewrite.errors import CallError, FileError, brief
 from satura.rewrite.extract.cost import CostModel, given_or_default
 from satura.rewrite.extract.features import RATES
 
-VERSION = 3
+VERSION = 4
 COSTS = ("reference", "default", "calibrated")
 
 
@@ -83,7 +83,7 @@ def cost_model(
     threads: int = 1,
     sizes: Mapping[str, int] | None = None,
 ) -> CostModel:
-    """The cost model to search with: that of this CPU's vectors, or by the rates measured here.
+    """The cost model to search with: this CPU's by its instructions, or by rates measured here.
 
     "reference" is the same on every machine: that of one thread and vectors of 16 lanes.
 
@@ -97,7 +97,9 @@ def cost_model(
         return given.with_sizes(sizes) if sizes else given
     if cost == "reference":
         return CostModel().with_sizes(sizes or {})
-    model = CostModel.of_vectors(host_target().lanes, threads).with_sizes(sizes or {})
+    target = host_target()
+    model = CostModel.of_vectors(target.lanes, threads, target.multiplies_matrices)
+    model = model.with_sizes(sizes or {})
     if cost != "calibrated":
         return model
     rates = stored_rates()
