@@ -12,7 +12,13 @@ from satura.rewrite.types.tensor_type import DType
 INDENT = "    "
 _OPERAND = re.compile(r"\b[ab]\b")
 _FUNCTIONS = {**UNARY, **BINARY}
-_CALLED = ("decode_", "encode_", "nearest_", "steps_")  # what ops begin with whose names are called
+_CALLED = (
+    "decode_",
+    "encode_",
+    "nearest_",
+    "moved_",
+    "steps_",
+)  # what ops begin with whose names are called
 
 
 def indent(depth: int, lines: Iterable[str]) -> list[str]:

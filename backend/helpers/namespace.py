@@ -15,13 +15,15 @@ from satura.backend.helpers.kinds import Helper, Kind
 def meaning(name: str) -> Helper | Kind | None:
     """What a name of kernel text stands for; None where it stands for nothing."""
     from satura.backend.helpers.contraction_tile import tile_helper
+    from satura.backend.helpers.image_tile import image_helper
     from satura.backend.helpers.parts import parts_helper
     from satura.backend.helpers.row_copies import row_copies_helper
     from satura.backend.helpers.window_tile import window_helper
     from satura.backend.helpers.winograd_tiles import winograd_helper
 
     made = tile_helper(name) or winograd_helper(name) or parts_helper(name)
-    return _fixed_names().get(name) or made or window_helper(name) or row_copies_helper(name)
+    made = made or window_helper(name) or image_helper(name)
+    return _fixed_names().get(name) or made or row_copies_helper(name)
 
 
 @lru_cache(maxsize=1)

@@ -34,19 +34,28 @@ def _nearest(dtype: DType, site: Site, x: ir.Value, low: ir.Value, high: ir.Valu
     return site.builder.trunc(site.builder.bitcast(rounded, INT32), INT8)
 
 
+def _moved(
+    dtype: DType, site: Site, x: ir.Value, low: ir.Value, high: ir.Value, shift: ir.Value
+) -> ir.Value:
+    """The same plus an integer of 8 bits: in the text that would be a sum of 64."""
+    return site.builder.add(_nearest(dtype, site, x, low, high), shift)
+
+
 def _steps(
     dtype: DType, site: Site, x: ir.Value, low: ir.Value, high: ir.Value, shift: ir.Value
 ) -> ir.Value:
-    """The same as f32, plus a whole number."""
+    """The nearest as f32, plus a whole number."""
     back = site.builder.fsub(f32(ROUNDER), shift)
     return site.builder.fsub(_rounded(dtype, site, x, low, high), back)
 
 
 def nearest() -> Mapping[str, Helper]:
-    """`nearest_…(x, low, high)` and `steps_…(x, low, high, shift)` of both dtypes."""
+    """`nearest_…(x, low, high)` and `steps_…(x, low, high, shift)` of both dtypes, and `moved_u8`,
+    which takes a shift as well."""
     found: dict[str, Helper] = {}
     for dtype in (DType.I8, DType.U8):
         kind = KIND[dtype]
         found[f"nearest_{dtype.value}"] = helper(3, partial(_nearest, dtype), lambda *_, k=kind: k)
         found[f"steps_{dtype.value}"] = helper(4, partial(_steps, dtype), lambda *_: kinds.float32)
+    found["moved_u8"] = helper(4, partial(_moved, DType.U8), lambda *_: KIND[DType.U8])
     return found

@@ -31,7 +31,7 @@ class Pointer:
 Argument = int | Pointer
 MAX_TAPS = 121  # windows of no more taps ask per tap what lies outside
 _FLOPS = {f.name: f.flops for f in (*UNARY.values(), *BINARY.values())}
-_FLOPS |= dict.fromkeys(("nearest_i8", "nearest_u8", "steps_i8", "steps_u8"), 4.0)
+_FLOPS |= dict.fromkeys(("nearest_i8", "nearest_u8", "moved_u8", "steps_i8", "steps_u8"), 4.0)
 DEAR = 8.0  # flops from which on to compute takes longer than to load and store
 
 
@@ -61,7 +61,8 @@ class Value:
         scalar        the element with the bit pattern `literal`
         cast, select  as the ops of these names
         nearest_…     the integer of 8 bits nearest to operand 0, within operands 1 and 2
-        steps_…       the same as f32, plus operand 3
+        moved_…       the same, plus operand 3
+        steps_…       the nearest as f32, plus operand 3
         inside        0 <= operand 0 < operand 1, both i64
         quotient      operand 0 // operand 1, both i64, the second positive
         add_index     operand 0 + operand 1 where operand 0 is negative, else operand 0

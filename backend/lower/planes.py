@@ -1,7 +1,8 @@
-"""Windows that move along the contiguous axis, as two nests around a window of known size.
+"""Windows as two nests around a window of known size: over planes, whose rows are contiguous, or
+over images, whose channels are.
 
-So channels-first tensors are pooled, and convolved where each channel is a group. The first nest
-computes the window's operand at its own positions, the second one is what follows the window.
+So channels-first tensors are pooled, and all are convolved where each channel is a group. The first
+nest computes the window's operand at its own positions, the second one is what follows the window.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ class WindowAxis:
 
 @dataclass(frozen=True)
 class Planes:
-    """A window over the last two loops of `before` and `after`, which have one for every axis.
+    """A window over the last two loops of `before` and `after`, which have one for every axis; over
+    the two loops before the last one, where that runs over channels.
 
     The result of `before` is at value `before.result`; `after` reads the window's as `accumulator`.
-    The elements that the taps see are multiplied by those of `factors`, whose last two loops run
-    over the taps.
+    The elements that the taps see are multiplied by those of `factors`. Its loops are those of
+    channels, both of taps and one of one iteration; those of channels come last over images.
     """
 
     function: str
@@ -65,24 +67,48 @@ class Planes:
 
 def planes(schedule: Schedule, dispatch: Dispatch) -> Planes | None:
     """The dispatch as planes; None where its window or its layout is another one."""
+    node = schedule.program.nodes[anchor_of(dispatch)]
+    rank = node.type.rank
+    if node.op.name == "conv":
+        return _in_order(schedule, dispatch, (rank - 1, *range(rank - 1)), inside=0)
+    return _in_order(schedule, dispatch, range(rank), inside=0)
+
+
+def images(schedule: Schedule, dispatch: Dispatch) -> Planes | None:
+    """The dispatch as images whose channels are convolved each with its own taps; None where it is
+    another one, or reads elements that need not be computed."""
+    node = schedule.program.nodes[anchor_of(dispatch)]
+    if node.op.name != "conv" or node.type.rank < 3:
+        return None
+    found = _in_order(schedule, dispatch, range(node.type.rank), inside=1)
+    if found is None or not _computes(found.before):
+        return None
+    return found
+
+
+def _in_order(
+    schedule: Schedule, dispatch: Dispatch, order: Sequence[int], inside: int
+) -> Planes | None:
+    """The dispatch with its loops in an order of axes, of which so many stand `inside` those of its
+    window; None where its window or its layout is another one."""
     anchor = anchor_of(dispatch)
     node = schedule.program.nodes[anchor]
     shape, result = shape_of(schedule, node.operands[0]), shape_of(schedule, anchor)
     window = next((each for each in node.attributes if isinstance(each, Window)), None)
     if window is None or 0 in shape:  # a matmul, or nothing to copy
         return None
-    order = tuple(range(len(shape)))  # of the loops, by axis
     function, first = "sum", 0
     if node.op.name == "conv":
         if not _is_depthwise(schedule, node):
             return None
-        order, first = (order[-1], *order[:-1]), 1
+        first = 1
     else:
         named = next((each for each in node.attributes if isinstance(each, ReduceFn)), None)
         if named is None:  # a winograd
             return None
         function = named.name
     axes = [_axis(window, axis - first, shape[axis], result[axis]) for axis in order]
+    axes = axes[: len(axes) - inside]
     if len(axes) < 2 or not _is_windowed(axes[-1]):
         return None
     if any(_is_windowed(axis) for axis in axes[:-2]):
@@ -107,6 +133,7 @@ def planes(schedule: Schedule, dispatch: Dispatch) -> Planes | None:
     if node.op.name == "conv":
         taps = axes[-2].taps, axes[-1].taps
         factors = _factors(schedule, dispatch, node.operands[1], *taps)
+        factors = _ordered(factors, (1, 2, 3, 0)) if inside else factors
     return Planes(function, dtype, window.fill, axes[-2], axes[-1], before, after, factors)
 
 
@@ -147,6 +174,12 @@ def _factors(schedule: Schedule, dispatch: Dispatch, w: int, high: int, wide: in
     return Nest(
         (channels, high, wide, 1), 0, tuple(walk.body.values), (), (), nowhere, value, dtype
     )
+
+
+def _computes(nest: Nest) -> bool:
+    """Whether the result is more than an element that is read, or a 0 around them."""
+    value = nest.values[nest.result]
+    return value.op != "load" or value.dtype is not value.dtype.compute
 
 
 def _is_windowed(axis: WindowAxis) -> bool:

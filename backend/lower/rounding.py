@@ -50,11 +50,11 @@ class Roundings:
         rounded = self._rounded(value, wanted)
         if rounded is None:
             return None
-        operands = (rounded.number, *self._bounds(rounded))
-        found = self._add(Value(f"nearest_{wanted.value}", wanted, operands))
+        op, operands = "nearest", (rounded.number, *self._bounds(rounded))
         if rounded.zero_point:
             zero_point = self._scalar(Scalar.of(rounded.zero_point, wanted))
-            found = self._add(Value("add", wanted, (found, zero_point)))
+            op, operands = "moved", (*operands, zero_point)
+        found = self._add(Value(f"{op}_{wanted.value}", wanted, operands))
         self._known[found] = rounded
         return found
 

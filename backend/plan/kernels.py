@@ -13,6 +13,7 @@ from satura.backend.contraction.winograd_call import winograd_code
 from satura.backend.emit.code import Code, KernelForm
 from satura.backend.emit.convolved_planes import convolved_plane_code
 from satura.backend.emit.first_places import first_places_code
+from satura.backend.emit.images import image_code
 from satura.backend.emit.loops import LoopForm, loop_code
 from satura.backend.emit.planes import plane_code
 from satura.backend.emit.relaid import with_constants_relaid
@@ -22,7 +23,7 @@ from satura.backend.emit.transposes import turning_piece
 from satura.backend.emit.windows import is_small_window, window_code
 from satura.backend.lower.canonical import canonical
 from satura.backend.lower.loop_nests import lower
-from satura.backend.lower.planes import planes
+from satura.backend.lower.planes import images, planes
 from satura.backend.lower.walk import LoweringError, shape_of
 from satura.backend.plan.executables import merge_kernels
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
@@ -103,6 +104,9 @@ def kernel_code(
         if found is not None:
             write = plane_code if found.factors is None else convolved_plane_code
             return write(name, found, found.work)
+        found = images(schedule, dispatch)
+        if found is not None:
+            return image_code(name, found, threads, found.work)
     nests = lower(schedule, dispatch)
     work = sum(prod(nest.extents) for nest in nests)
     if nests[0].reductions:

@@ -146,7 +146,7 @@ def _extents_before(draw: Draw, window: Window, outer: tuple[Dim, ...]) -> tuple
 
 def _pool(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     reject_unless(result.dtype is not DType.BOOL)
-    f = given[0] or ReduceFn(draw.one_of(REDUCTIONS))
+    f = cast(ReduceFn, given[0] or ReduceFn(draw.one_of(REDUCTIONS)))
     window = cast(Window, given[1] or _pool_window(draw, f, result))
     if known[0] is not None:
         if given[1] is None:
