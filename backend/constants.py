@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from satura.backend.cache_lines import on_whole_lines
 from satura.backend.sizes.size import refuse_traced
 from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.extract.schedule import Schedule
@@ -25,6 +26,7 @@ from satura.rewrite.types.remade import SMALLEST_REMADE
 from satura.rewrite.types.tensor_type import Array
 
 _NOTHING = np.empty(0, np.uint8)
+_COPIED = 1 << 16  # bytes of a constant of the model, at most: a copy of a large one takes memory
 _BETWEEN = 1 << 24  # bytes of arrays that are made before freed memory is given back
 USER_CODE_SECONDS = 20.0  # for code of users that gives a constant
 
@@ -159,13 +161,18 @@ class ConstantStore:
 
     def number(self, constant: Constant) -> int:
         """The number of the elements of `constant`."""
-        return self.made(self._number(constant.digest, lambda: constant.array))
+        is_small = constant.nbytes <= _COPIED
+
+        def make() -> Array:
+            return on_whole_lines(constant.array) if is_small else constant.array
+
+        return self.made(self._number(constant.digest, make))
 
     def derived(self, key: bytes, make: Callable[[], Array]) -> int:
         """The number of an array computed from constants, which `made` makes once per `key`."""
         if key not in self._numbers:
             refuse_traced(key.decode())
-        return self._number(key, make)
+        return self._number(key, lambda: on_whole_lines(make()))
 
     def made(self, number: int) -> int:
         """`number`, whose array is there from now on."""

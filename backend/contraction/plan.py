@@ -29,6 +29,7 @@ _TABLE_BYTES = 64 * 1024  # of row addresses
 _LEFT_BYTES = 2 * 1024 * 1024  # of rows in flight, which all panels see: stay in the last cache
 _MOST_ROWS, _LEAST_TILES = 480, 8
 _NEAR_BYTES, _LEAST_NEAR = 1536 * 1024, 2  # of parts of rows and of a panel: stay in L2
+_NEAREST_BYTES = 16 * 1024  # of rows of octets that all panels see, with one of these
 _NEAR_PANEL = 128 * 1024  # of parts of a panel
 
 
@@ -58,6 +59,8 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     panels = -(-call.columns // spec.width)
     neighbours = groups if spec.shares_tables else 1  # units of the same rows follow one another
     fits = _rows_that_fit(taps, depth * word, tallest)
+    if spec.products is Products.MATRICES:
+        fits = _rows_nearby(fits, taps * depth * word, tallest)
     if parted:
         fits = _rows_beside(tap_step * depth_step * spec.line, depth * word, tallest)
     rows, row_count = call.rows, call.row_count
@@ -154,6 +157,14 @@ def _rows_that_fit(taps: int, tap: int, tallest: int) -> int:
     `tap` bytes."""
     fits = min(_TABLE_BYTES // (_WORD * taps), _LEFT_BYTES // max(1, tap), _MOST_ROWS)
     return max(fits, _LEAST_TILES * tallest)
+
+
+@defer
+def _rows_nearby(fits: int, row: int, tallest: int) -> int:
+    """The same where registers take rows of octets for each panel anew: what stays in the first
+    cache, if that is some tiles."""
+    near = _NEAREST_BYTES // max(1, row) // tallest * tallest
+    return min(fits, near) if near >= _LEAST_NEAR * tallest else fits
 
 
 @defer
