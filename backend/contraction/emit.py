@@ -150,7 +150,8 @@ def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
         yield from _next_weights(spec, is_split)
     yield "for tile in range(tiles):"
     body = [tile_size(spec)]
-    body += ["if step == steps - 1:", *indent(1, _fetches(spec, epilogue))]
+    if not spec.products.are_matrices:  # they are done before anything could come
+        body += ["if step == steps - 1:", *indent(1, _fetches(spec, epilogue))]
     body += ["accumulators = scratch + tile * tile_pitch", *tile_lines(spec)]
     body += ["ahead = step_weights"]  # or the next tile's rows, if they lie one after another
     if not spec.left_packed:
