@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import satura
+from satura.backend.emit.images import serves_images
 from satura.backend.lower.planes import images
 from satura.backend.plan.compiled import compile_schedule
+from satura.backend.target import host_target
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Node, Program
@@ -24,12 +26,13 @@ Case = tuple[Program, dict[str, Array]]
 
 
 def operand(build: Builder, random: np.random.Generator, dtype: DType, x: int) -> int:
-    """What is computed of x: of one element, of one and a number per channel, or of padded ones."""
+    """What is computed of x: of one element, of one and a number per channel, of padded ones, or
+    nothing."""
     shape = build.type(x).shape
     if build.type(x).dtype is not dtype:
         x = build.cast(x, dtype)
     ones = (1,) * (len(shape) - 1)
-    what = random.integers(0, 4)
+    what = random.integers(0, 5)
     if what == 0:
         return build.unary("relu", x)
     if what == 1:
@@ -38,6 +41,8 @@ def operand(build: Builder, random: np.random.Generator, dtype: DType, x: int) -
     if what == 2:
         other = build.input("other", dtype, (*shape[:-2], 1, shape[-1]))
         return build.binary("sub", x, build.broadcast(other, shape))
+    if what == 3:
+        return x
     pads = [0, *random.integers(0, 3, len(shape) - 2).tolist(), 0]
     return build.pad(build.unary("neg", x), pads, pads, float(random.choice([0, 2, np.inf])))
 
@@ -87,7 +92,8 @@ def of(node: Node) -> tuple[int, ...]:
 
 def is_of_images(program: Program) -> bool:
     schedule = one_dispatch(program)
-    return images(schedule, schedule.dispatches[0]) is not None
+    found = images(schedule, schedule.dispatches[0])
+    return found is not None and serves_images(found)
 
 
 @pytest.mark.parametrize("seed", deep_but(seeds(25, 2000), seeds(300, 2000)))
@@ -99,6 +105,22 @@ def test_convolutions_of_what_is_computed(seed: int) -> None:
     for threads in (1, 3):
         got = compile_schedule(one_dispatch(program), threads).run(arguments)["y"]
         assert compare(expected, got, True) is None, program.python()
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_many_taps_of_elements_as_they_are(stride: int) -> None:
+    """Their weights fit the registers of some CPUs, which then sum them so."""
+    build, random = Builder(), np.random.default_rng(stride)
+    x = build.input("x", DType.F32, (2, 19, 23, 40))
+    window = build.window(DType.F32, (5, 5), (stride, stride), (1, 1), (2, 2), (2, 2), 0)
+    weights = build.constant(draw(random, DType.F32, (5, 5, 1, 40)))
+    program = build.program({"y": build.conv(x, weights, window, 40)})
+    values = draw(random, DType.F32, (2, 19, 23, 40))
+    with np.errstate(all="ignore"):
+        expected = interpret(program, {"x": values})["y"]
+    got = compile_schedule(one_dispatch(program), 2).run({"x": values})["y"]
+    assert compare(expected, got, True) is None
+    assert is_of_images(program) == (host_target().registers == 32)
 
 
 def test_most_cases_are_of_images() -> None:

@@ -1,4 +1,4 @@
-"""Convolutions of images whose operand is computed: one channel per group, channels side by side.
+"""Convolutions of images, one channel per group: channels lie side by side.
 
     for each unit (of the outer axes, of channels that a few vectors hold, and of rows of results)
         for each row of results
@@ -6,9 +6,9 @@
             a microkernel sums the taps
             the sums are finished and stored
 
-So every element is computed once, not once per tap or once for some neighbours. Scratch has as many
-rows as one result sees, between borders of the fill; a row below takes the place of the one that
-nobody sees any more.
+So every element is computed once, not once per tap or once for some neighbours, and the sums of
+many taps stay in registers. Scratch has as many rows as one result sees, between borders of the
+fill; a row below takes the place of the one that nobody sees any more.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from satura.backend.emit.body import Arguments, BodyText
 from satura.backend.emit.code import Code
 from satura.backend.emit.loops import share, start_odometer, step_odometer
 from satura.backend.emit.text import indent, kernel_text
+from satura.backend.emit.windows import UNROLLED
 from satura.backend.helpers.image_tile import RESULTS, image_tile
 from satura.backend.lower.body import Nest, Pointer
 from satura.backend.lower.planes import Planes
@@ -27,7 +28,15 @@ from satura.backend.target import host_target
 SCRATCH = 32 * 1024  # bytes of rows and sums in flight, unless one vector of channels needs more
 MOST_VECTORS = 4
 UNITS = 4  # per thread, at least
+_OTHERS = 2  # registers besides those of weights and sums
 LEAST_ROWS = 4  # of results in a unit: what two units see is computed twice
+
+
+def serves_images(planes: Planes) -> bool:
+    """Whether this takes less time than the windows of `emit/windows.py`, which copy nothing."""
+    taps = planes.high.taps * planes.wide.taps
+    is_held = taps + RESULTS + _OTHERS <= host_target().registers
+    return planes.is_computed or (taps > UNROLLED and is_held)
 
 
 def image_code(name: str, planes: Planes, threads: int, work: int) -> Code:

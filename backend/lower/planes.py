@@ -60,6 +60,12 @@ class Planes:
     factors: Nest | None = None
 
     @property
+    def is_computed(self) -> bool:
+        """Whether the operand is more than elements that are read, or a 0 around them."""
+        value = self.before.values[self.before.result]
+        return value.op != "load" or value.dtype is not value.dtype.compute
+
+    @property
     def work(self) -> int:
         """Innermost iterations, as a nest of taps would have them."""
         return prod(self.after.extents) * self.high.taps * self.wide.taps
@@ -76,14 +82,11 @@ def planes(schedule: Schedule, dispatch: Dispatch) -> Planes | None:
 
 def images(schedule: Schedule, dispatch: Dispatch) -> Planes | None:
     """The dispatch as images whose channels are convolved each with its own taps; None where it is
-    another one, or reads elements that need not be computed."""
+    another one."""
     node = schedule.program.nodes[anchor_of(dispatch)]
     if node.op.name != "conv" or node.type.rank < 3:
         return None
-    found = _in_order(schedule, dispatch, range(node.type.rank), inside=1)
-    if found is None or not _computes(found.before):
-        return None
-    return found
+    return _in_order(schedule, dispatch, range(node.type.rank), inside=1)
 
 
 def _in_order(
@@ -174,12 +177,6 @@ def _factors(schedule: Schedule, dispatch: Dispatch, w: int, high: int, wide: in
     return Nest(
         (channels, high, wide, 1), 0, tuple(walk.body.values), (), (), nowhere, value, dtype
     )
-
-
-def _computes(nest: Nest) -> bool:
-    """Whether the result is more than an element that is read, or a 0 around them."""
-    value = nest.values[nest.result]
-    return value.op != "load" or value.dtype is not value.dtype.compute
 
 
 def _is_windowed(axis: WindowAxis) -> bool:

@@ -13,7 +13,7 @@ from satura.backend.contraction.winograd_call import winograd_code
 from satura.backend.emit.code import Code, KernelForm
 from satura.backend.emit.convolved_planes import convolved_plane_code
 from satura.backend.emit.first_places import first_places_code
-from satura.backend.emit.images import image_code
+from satura.backend.emit.images import image_code, serves_images
 from satura.backend.emit.loops import LoopForm, loop_code
 from satura.backend.emit.planes import plane_code
 from satura.backend.emit.relaid import with_constants_relaid
@@ -105,7 +105,7 @@ def kernel_code(
             write = plane_code if found.factors is None else convolved_plane_code
             return write(name, found, found.work)
         found = images(schedule, dispatch)
-        if found is not None:
+        if found is not None and serves_images(found):
             return image_code(name, found, threads, found.work)
     nests = lower(schedule, dispatch)
     work = sum(prod(nest.extents) for nest in nests)
