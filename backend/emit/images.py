@@ -19,12 +19,12 @@ from satura.backend.emit.code import Code
 from satura.backend.emit.loops import share, start_odometer, step_odometer
 from satura.backend.emit.text import indent, kernel_text
 from satura.backend.emit.windows import UNROLLED
-from satura.backend.helpers.image_tile import RESULTS, image_tile
 from satura.backend.lower.body import Nest, Pointer
 from satura.backend.lower.planes import Planes
 from satura.backend.sizes.size import defer, is_fixed, largest, smallest, where_large
 from satura.backend.target import host_target
 
+RESULTS = 4  # neighbours that are summed at a time
 SCRATCH = 32 * 1024  # bytes of rows and sums in flight, unless one vector of channels needs more
 MOST_VECTORS = 4
 UNITS = 4  # per thread, at least
@@ -179,10 +179,8 @@ class ImageWriter:
     def _summed(self) -> list[str]:
         """Lines that sum the taps of a row of results."""
         new, wide = self.arguments.new, self.wide
-        taps = self.high.taps, wide.taps
-        tile = image_tile(
-            self.results, self.kind.itemsize, taps, wide.stride, wide.dilation, self.vectors
-        )
+        geometry = f"{self.high.taps}x{wide.taps}_{wide.stride}_{wide.dilation}"
+        tile = f"image{self.results}_f{8 * self.kind.itemsize}_{geometry}_{self.vectors}"
         return [
             f"for h in range({new(self.high.taps)}):",
             *indent(1, [

@@ -17,24 +17,16 @@ from llvmlite import ir
 from satura.backend.helpers.kinds import Helper
 from satura.backend.helpers.vector import F32, F64, INT64, Code, outlined_helper
 
-RESULTS = 4  # neighbours that are summed at a time
 _NAME = re.compile(r"image(\d+)_f(32|64)_(\d+)x(\d+)_(\d+)_(\d+)_(\d+)")
-
-
-def image_tile(
-    results: int, size: int, taps: tuple[int, int], stride: int, dilation: int, vectors: int
-) -> str:
-    """The name of the helper for so many neighbours, of elements of `size` bytes."""
-    high, wide = taps
-    return f"image{results}_f{8 * size}_{high}x{wide}_{stride}_{dilation}_{vectors}"
 
 
 @cache
 def image_helper(name: str) -> Helper | None:
     """The helper of that name, or None if it is not one of windows over images.
 
-    `image…(rows, weights, sums, count)` computes `count` neighbours, at least as many as its name
-    says, some of them twice. `rows` is a table of an address for each row of taps.
+    `imageR_f32_HxW_S_D_V` sums R neighbours at a time, for windows of H x W taps with their step
+    and dilation, in V vectors. `image…(rows, weights, sums, count)` computes at least so many, some
+    of them twice. `rows` is a table of an address for each row of taps.
     """
     match = _NAME.fullmatch(name)
     if match is None:
