@@ -42,7 +42,7 @@ _LATE = "took too long"
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _ASKED = signal.SIGUSR2  # tells a late child to say where it is
 _SAID = "where"  # the file in which it says so
-_ANSWERING = 3.0  # seconds that it has, on a host that is busy itself
+_ANSWERING = 10.0  # seconds that it has, on a host that is busy itself
 _FORKING = Lock()  # or a child would hold the pipes of other threads' children open
 
 
