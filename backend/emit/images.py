@@ -13,6 +13,8 @@ fill; a row below takes the place of the one that nobody sees any more.
 
 from __future__ import annotations
 
+from math import prod
+
 from satura.backend.cache_lines import whole_lines
 from satura.backend.emit.body import Arguments, BodyText
 from satura.backend.emit.code import Code
@@ -25,17 +27,17 @@ from satura.backend.sizes.size import defer, is_fixed, largest, smallest, where_
 from satura.backend.target import host_target
 
 RESULTS = 4  # neighbours that are summed at a time
+OTHERS = 2  # registers besides those of weights and sums
 SCRATCH = 32 * 1024  # bytes of rows and sums in flight, unless one vector of channels needs more
 MOST_VECTORS = 4
 UNITS = 4  # per thread, at least
-_OTHERS = 2  # registers besides those of weights and sums
 LEAST_ROWS = 4  # of results in a unit: what two units see is computed twice
 
 
 def serves_images(planes: Planes) -> bool:
     """Whether this takes less time than the windows of `emit/windows.py`, which copy nothing."""
     taps = planes.high.taps * planes.wide.taps
-    is_held = taps + RESULTS + _OTHERS <= host_target().registers
+    is_held = taps + RESULTS + OTHERS <= host_target().registers
     return planes.is_computed or (taps > UNROLLED and is_held)
 
 
@@ -83,9 +85,7 @@ class ImageWriter:
         extents = self.planes.after.extents
         outer = [f"i{axis}" for axis in range(len(extents) - 3)]
         blocks = -(-self.channels // self.block)
-        units = blocks
-        for extent in extents[:-3]:
-            units *= extent
+        units = prod(extents[:-3]) * blocks
         parts = new(_parts(self.high.results, units, self.threads))
         loops, lengths = [*outer, "block", "part"], [*map(new, extents[:-3]), new(blocks), parts]
         table = whole_lines(8 * self.high.taps)
