@@ -128,6 +128,16 @@ def depthwise() -> Program:
     return build.program({"y": build.unary("relu", build.conv(x, weight, window, 64))})
 
 
+def images(size: int = 3) -> Program:
+    """A window over channels of what is dequantised."""
+    build = Builder()
+    x = build.cast(build.input("x", DType.U8, (1, 20, 20, 64)), DType.F32)
+    weight = build.input("w", DType.F32, (size, size, 1, 64))
+    border = (size // 2,) * 2
+    window = build.window(DType.F32, (size, size), (1, 1), (1, 1), border, border, 0)
+    return build.program({"y": build.unary("relu", build.conv(x, weight, window, 64))})
+
+
 def planar(size: int = 5) -> Program:
     """A window over channels that are planes, with an epilogue."""
     build = Builder()
@@ -188,7 +198,7 @@ def doubles() -> Program:
 
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
-    "depthwise": depthwise, "planar": planar, "groups": groups, "pool": pool,
+    "depthwise": depthwise, "images": images, "planar": planar, "groups": groups, "pool": pool,
     "full_groups": lambda: groups(target.host_target().lanes),
     "upsampled": upsampled, "channels": channels, "elementwise": elementwise,
     "contraction": contraction,

@@ -40,13 +40,14 @@ INSTRUCTIONS = {
     "doubles": ["sqrtpd", r"fmadd\w*pd"],
     "winograd": ["addps", "subps", "fmadd"], "softmax": ["addps", "divps"],
     "depthwise": ["fmadd"], "planar": ["fmadd"], "groups": ["fmadd"], "pool": ["pmaxsd"],
+    "images": ["fmadd", "cvtdq2ps"],
     "places": ["pmaxsd"], "attention": ["addps", "fmadd"],
     "channels": ["(?:perm|shuf|blend)"],
     "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "addps", "minps"],
     "f32_as_i32": ["cvttps2dq", "minps"],
 }  # fmt: skip
 CALLS = re.compile(r"\t(?:call|bl)\w*\t(.*)")
-PLANES = ["depthwise", "planar", "groups"]
+PLANES = ["depthwise", "images", "planar", "groups"]
 LIBRARY = {
     "sinh", "cosh", "asinh", "acosh", "fmod", "mod",
 }  # fmt: skip
@@ -144,7 +145,7 @@ def test_functions_are_no_calls(cpu: str) -> None:
 @pytest.mark.parametrize("cpu", deep_but(FEW, CPUS))
 @pytest.mark.parametrize(
     "program",
-    deep_but(["contraction"], ["contraction", "doubles", "few_columns", "full_groups"]),
+    deep_but(["contraction"], ["contraction", "doubles", "few_columns", "full_groups", "images"]),
 )
 def test_microkernels_keep_their_sums_in_registers(cpu: str, program: str) -> None:
     steps = [
