@@ -12,7 +12,6 @@ from satura.rules import (
     power,
     quantised,
     reshape,
-    scales,
     selections,
     slice_concat,
     transpose,
@@ -35,7 +34,6 @@ BOOK = {
         winograd,
         attention,
         quantised,
-        scales,
         selections,
     )
 }
