@@ -12,6 +12,7 @@ from satura.rules import (
     power,
     quantised,
     reshape,
+    round_trips,
     selections,
     slice_concat,
     transpose,
@@ -34,6 +35,7 @@ BOOK = {
         winograd,
         attention,
         quantised,
+        round_trips,
         selections,
     )
 }

@@ -1,8 +1,7 @@
 """Dequantised operands of contractions are multiplied as the integers that they come from.
 
 What is dequantised is (q - zero point) · scale. Its scale goes past the contraction, whose sums of
-integers are exact then, where those of f32 are rounded. What is quantised as it was before is left
-alone: whether steps undo each other is tried on every integer of at most 16 bits.
+integers are exact then, where those of f32 are rounded.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from satura.rewrite.language.dsl import (
     Tensor,
     Varying,
     attribute_function,
-    replaces,
     rewrites,
     rule,
 )
@@ -34,9 +32,7 @@ from satura.rewrite.language.terms import (
     reshape,
     scalar,
     transpose,
-    unary,
 )
-from satura.rewrite.ops import REGISTRY
 from satura.rewrite.types.attributes import (
     Axes,
     BinaryFn,
@@ -44,17 +40,15 @@ from satura.rewrite.types.attributes import (
     Padding,
     Perm,
     Shape,
-    UnaryFn,
     Window,
     refuse_unless,
 )
 from satura.rewrite.types.constant import Constant, Scalar
-from satura.rewrite.types.tensor_type import Array, DType, TensorType
+from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules.algebra import unit_shape
 from satura.rules.contraction import down_columns, is_per_channel, last_axis
 
 SMALL = (DType.I8, DType.U8, DType.I16, DType.U16)
-CODES = np.arange(1 << 16)  # what 16 bits can be; of fewer bits, several times each
 
 
 @attribute_function
@@ -346,83 +340,4 @@ def max_pool_of_dequantised(
         before,
         binary("mul", largest, broadcast(reshape(c, ones), Shape(before.type.shape))),
         keeps_order(f, c),
-    )
-
-
-def _every(dtype: DType) -> Array:
-    """All integers of a dtype of at most 16 bits."""
-    return CODES.astype(dtype.numpy)
-
-
-def _cast(values: Array, dtype: DType) -> Array:
-    return np.asarray(REGISTRY["cast"].reference(values, dtype))
-
-
-def _binary(f: str, values: Array, scalar: Scalar) -> Array:
-    return np.asarray(REGISTRY["binary"].reference(values, scalar.array.reshape(1), BinaryFn(f)))
-
-
-@attribute_function
-def leaves_integers(f: BinaryFn, x: TensorType, t: DType, c: Scalar) -> bool:
-    """Whether f(v, c) = v for every v of x's dtype as a t."""
-    if x.dtype not in SMALL:
-        return False
-    values = _cast(_every(x.dtype), t)
-    return _binary(f.name, values, c).tobytes() == values.tobytes()
-
-
-@rule
-def drop_function_that_leaves_integers(
-    f: BinaryFn, x: Varying, t: DType, c: Scalar, ones: Shape, s: Shape
-) -> Law:
-    """f(t(x), c everywhere) = t(x), when f leaves all integers of x's dtype as they are, such as
-    max(f32(x), 0) of a u8"""
-    wide = cast(x, t)
-    return replaces(
-        binary(f, wide, broadcast(reshape(c, ones), s)), wide, leaves_integers(f, x.type, t, c)
-    )
-
-
-@attribute_function
-def rounds_back(x: TensorType, t: DType, a: Scalar) -> bool:
-    """Whether round(v * a / a) = v for every v of x's dtype as a t."""
-    if x.dtype not in SMALL:
-        return False
-    values = _cast(_every(x.dtype), t)
-    scaled = _binary("div", _binary("mul", values, a), a)
-    rounded = np.asarray(REGISTRY["unary"].reference(scaled, UnaryFn("round")))
-    return rounded.tobytes() == values.tobytes()
-
-
-@rule
-def round_what_is_scaled_back(x: Varying, t: DType, a: Scalar, ones: Shape, s: Shape) -> Law:
-    """round(t(x) * a / a) = t(x), when that holds for all integers of x's dtype"""
-    scale, wide = broadcast(reshape(a, ones), s), cast(x, t)
-    return replaces(
-        unary("round", binary("div", binary("mul", wide, scale), scale)),
-        wide,
-        rounds_back(x.type, t, a),
-    )
-
-
-@attribute_function
-def moves_back(x: TensorType, i: DType, z: Scalar, t: DType, c: Scalar) -> bool:
-    """Whether t(i(v) - z) + c = t(v) for every v of x's dtype."""
-    if x.dtype not in SMALL:
-        return False
-    values = _every(x.dtype)
-    moved = _cast(_binary("sub", _cast(values, i), z), t)
-    return _binary("add", moved, c).tobytes() == _cast(values, t).tobytes()
-
-
-@rule
-def add_zero_point_back(
-    x: Varying, i: DType, z: Scalar, t: DType, c: Scalar, ones: Shape, s: Shape
-) -> Law:
-    """t(i(x) - z) + c = t(x), when that holds for all integers of x's dtype"""
-    moved = binary("sub", cast(x, i), broadcast(reshape(z, ones), s))
-    return replaces(
-        binary("add", cast(moved, t), broadcast(reshape(c, ones), s)),
-        cast(x, t),
-        moves_back(x.type, i, z, t, c),
     )
