@@ -29,7 +29,7 @@ _TABLE_BYTES = 64 * 1024  # of row addresses
 _LEFT_BYTES = 2 * 1024 * 1024  # of rows in flight, which all panels see: stay in the last cache
 _MOST_ROWS, _LEAST_TILES = 480, 8
 _NEAR_BYTES, _LEAST_NEAR = 1536 * 1024, 2  # of parts of rows and of a panel: stay in L2
-_NEAREST_BYTES = 16 * 1024  # of rows of octets that all panels see, with one of these
+_NEAREST_BYTES = 16 * 1024  # of rows of octets, which each panel sees: stay in the first cache
 _NEAR_PANEL = 128 * 1024  # of parts of a panel
 
 

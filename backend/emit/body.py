@@ -15,6 +15,7 @@ from satura.backend.emit.text import indent, op_text, report_text, zero
 from satura.backend.lower.body import Access, Argument, Nest, Pointer, Value, needed_values
 from satura.backend.lower.rounding import float_of, unbounded
 from satura.backend.sizes.size import is_fixed
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -38,6 +39,14 @@ class Arguments:
         """The name that stands for `number`."""
         self.numbers.append(number)
         return f"{self.prefix}a{len(self.numbers) - 1}"
+
+    def scalar(self, scalar: Scalar) -> str:
+        """The text of a number of its dtype."""
+        return self.element(scalar.dtype, int.from_bytes(scalar.bits, "little"))
+
+    def element(self, dtype: DType, bits: int) -> str:
+        """The text of the element with this bit pattern, which becomes an argument."""
+        return f"scalar_{dtype.value}({self.new(bits - (1 << 64) * (bits >> 63))})"
 
     def lines(self, table: str = "at", first: int = 0) -> list[str]:
         """Lines that read every argument from word `first` of a table on."""
@@ -279,8 +288,7 @@ class BodyText:
         if value.op == "argument":
             return self.arguments.new(value.literal)
         if value.op == "scalar":
-            bits = value.literal - (1 << 64) * (value.literal >> 63)
-            return f"scalar_{value.dtype.value}({self.arguments.new(bits)})"
+            return self.arguments.element(value.dtype, value.literal)
         if value.op == "cast":
             return self._cast(value, block)
         if value.op == "exp" and self.nest.is_up_to_0(value.operands[0]):

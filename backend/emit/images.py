@@ -20,17 +20,15 @@ from satura.backend.emit.body import Arguments, BodyText
 from satura.backend.emit.code import Code
 from satura.backend.emit.loops import share, start_odometer, step_odometer
 from satura.backend.emit.text import indent, kernel_text
-from satura.backend.emit.windows import UNROLLED
+from satura.backend.emit.windows import RESULTS, UNROLLED, neighbours, parts
 from satura.backend.lower.body import Nest, Pointer
 from satura.backend.lower.planes import Planes
-from satura.backend.sizes.size import defer, is_fixed, largest, smallest, where_large
+from satura.backend.sizes.size import is_fixed, largest, smallest, where_large
 from satura.backend.target import host_target
 
-RESULTS = 4  # neighbours that are summed at a time
 OTHERS = 2  # registers besides those of weights and sums
 SCRATCH = 32 * 1024  # bytes of rows and sums in flight, unless one vector of channels needs more
 MOST_VECTORS = 4
-UNITS = 4  # per thread, at least
 LEAST_ROWS = 4  # of results in a unit: what two units see is computed twice
 
 
@@ -60,8 +58,7 @@ class ImageWriter:
         self.vectors = self._vectors()
         self.block = self.vectors * self.lanes
         self.line = self.block * self.kind.itemsize
-        few = self.wide.results if is_fixed(self.wide.results) else 1
-        self.results = RESULTS if self.wide.results >= RESULTS else min(few, RESULTS)
+        self.results = neighbours(self.wide.results)
         self.arguments = Arguments()
         self.setup: list[str] = []
 
@@ -86,8 +83,8 @@ class ImageWriter:
         outer = [f"i{axis}" for axis in range(len(extents) - 3)]
         blocks = -(-self.channels // self.block)
         units = prod(extents[:-3]) * blocks
-        parts = new(_parts(self.high.results, units, self.threads))
-        loops, lengths = [*outer, "block", "part"], [*map(new, extents[:-3]), new(blocks), parts]
+        cut = new(parts(self.high.results // LEAST_ROWS, units, self.threads))
+        loops, lengths = [*outer, "block", "part"], [*map(new, extents[:-3]), new(blocks), cut]
         table = whole_lines(8 * self.high.taps)
         per_thread = table + whole_lines(self._lines() * self.line)
         region, rows = new(Pointer(("scratch", 0))), new(self.high.results)
@@ -111,7 +108,7 @@ class ImageWriter:
         ]  # fmt: skip
         unit = [
             *first, *self._weights(), "known = 0",
-            f"for y in range(part * {rows} // {parts}, (part + 1) * {rows} // {parts}):",
+            f"for y in range(part * {rows} // {cut}, (part + 1) * {rows} // {cut}):",
             *indent(1, row),
         ]  # fmt: skip
         lines = [
@@ -125,9 +122,7 @@ class ImageWriter:
 
     def _fill_lines(self, size: int) -> list[str]:
         """Lines that write the fill to all of a thread's scratch, so that it stands in borders."""
-        bits = int.from_bytes(self.planes.fill.bits, "little")
-        bits -= (1 << 64) * (bits >> 63)
-        fill = f"scalar_{self.planes.dtype.value}({self.arguments.new(bits)})"
+        fill = self.arguments.scalar(self.planes.fill)
         count = self.arguments.new(size // self.kind.itemsize)
         put = f"put_{self.kind.value}(ring, i, fill)"
         return [f"fill = {fill}", f"for i in range({count}):", *indent(1, [put])]
@@ -206,9 +201,3 @@ class ImageWriter:
         ]  # fmt: skip
         count = self.arguments.new(self.wide.results)
         return ["there = sums", f"for x in range({count}):", *indent(1, each)]
-
-
-@defer
-def _parts(rows: int, units: int, threads: int) -> int:
-    """Into how many parts the rows of results are cut."""
-    return max(1, min(rows // LEAST_ROWS, -(-UNITS * threads // units)))

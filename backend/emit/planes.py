@@ -225,9 +225,7 @@ class PlaneWriter:
 
     def _fill_lines(self, count: int) -> list[str]:
         """Lines that write the fill to all `count` elements of a thread's scratch."""
-        bits = int.from_bytes(self.planes.fill.bits, "little")
-        bits -= (1 << 64) * (bits >> 63)
-        fill = f"scalar_{self.planes.dtype.value}({self.arguments.new(bits)})"
+        fill = self.arguments.scalar(self.planes.fill)
         return [
             f"plain_fill = {fill}",
             f"fill = {self._held('plain_fill')}",

@@ -139,8 +139,14 @@ def _moves(strides: Sequence[int], extents: Sequence[int]) -> _Moves:
     return _Moves(moved, None)
 
 
+def neighbours(results: int) -> int:
+    """How many results, of those along a loop, are computed at a time."""
+    few = results if is_fixed(results) else 1
+    return RESULTS if results >= RESULTS else few
+
+
 @defer
-def _parts(most: int, units: int, threads: int) -> int:
+def parts(most: int, units: int, threads: int) -> int:
     """Into how many parts the steps are cut."""
     return max(1, min(most, -(-UNITS * threads // units)))
 
@@ -158,10 +164,9 @@ class _Windows:
         self.width = self.arguments.new(nest.extents[-1])
         middles = nest.extents[form.outer : form.outer + form.middle]
         self.steps, self.taps = middles[0], middles[1:]
-        few = self.steps if is_fixed(self.steps) else 1
-        self.results = RESULTS if self.steps >= RESULTS else few
+        self.results = neighbours(self.steps)
         units = prod(nest.extents[: form.outer])
-        self.parts = _parts(self.steps // self.results, units, threads)
+        self.parts = parts(self.steps // self.results, units, threads)
         looped = (at for at in range(len(self.taps)) if prod(self.taps[at:]) <= UNROLLED)
         self.looped = next(looped, len(self.taps) - 1)
         self.loops = [f"j{axis}" for axis in range(self.looped)]

@@ -42,9 +42,9 @@ class WindowAxis:
 
 @dataclass(frozen=True)
 class Planes:
-    """A window over the last two loops of `before` and `after`, which have one for every axis; over
-    the two loops before the last one, where that runs over channels.
+    """A window over the last two loops of `before` and `after`, which have one for every axis.
 
+    Where it `is_of_images`, the last loop runs over channels, and the two before it count.
     The result of `before` is at value `before.result`; `after` reads the window's as `accumulator`.
     The elements that the taps see are multiplied by those of `factors`. Its loops are those of
     channels, both of taps and one of one iteration; those of channels come last over images.
@@ -58,6 +58,7 @@ class Planes:
     before: Nest
     after: Nest
     factors: Nest | None = None
+    is_of_images: bool = False
 
     @property
     def is_computed(self) -> bool:
@@ -72,72 +73,73 @@ class Planes:
 
 
 def planes(schedule: Schedule, dispatch: Dispatch) -> Planes | None:
-    """The dispatch as planes; None where its window or its layout is another one."""
-    node = schedule.program.nodes[anchor_of(dispatch)]
-    rank = node.type.rank
-    if node.op.name == "conv":
-        return _in_order(schedule, dispatch, (rank - 1, *range(rank - 1)), inside=0)
-    return _in_order(schedule, dispatch, range(rank), inside=0)
-
-
-def images(schedule: Schedule, dispatch: Dispatch) -> Planes | None:
-    """The dispatch as images whose channels are convolved each with its own taps; None where it is
-    another one."""
-    node = schedule.program.nodes[anchor_of(dispatch)]
-    if node.op.name != "conv" or node.type.rank < 3:
-        return None
-    return _in_order(schedule, dispatch, range(node.type.rank), inside=1)
-
-
-def _in_order(
-    schedule: Schedule, dispatch: Dispatch, order: Sequence[int], inside: int
-) -> Planes | None:
-    """The dispatch with its loops in an order of axes, of which so many stand `inside` those of its
-    window; None where its window or its layout is another one."""
+    """The dispatch as planes, else as images whose channels are convolved each with its own taps;
+    None where its window or its layout is another one."""
     anchor = anchor_of(dispatch)
     node = schedule.program.nodes[anchor]
     shape, result = shape_of(schedule, node.operands[0]), shape_of(schedule, anchor)
     window = next((each for each in node.attributes if isinstance(each, Window)), None)
     if window is None or 0 in shape:  # a matmul, or nothing to copy
         return None
-    function, first = "sum", 0
+    function, first, natural = "sum", 0, tuple(range(len(shape)))
+    orders = [(natural, 0)]  # of the loops, by axis, and how many stand inside those of the window
     if node.op.name == "conv":
         if not _is_depthwise(schedule, node):
             return None
-        first = 1
+        first, orders = 1, [((natural[-1], *natural[:-1]), 0), (natural, 1)]
     else:
         named = next((each for each in node.attributes if isinstance(each, ReduceFn)), None)
         if named is None:  # a winograd
             return None
         function = named.name
-    axes = [_axis(window, axis - first, shape[axis], result[axis]) for axis in order]
-    axes = axes[: len(axes) - inside]
-    if len(axes) < 2 or not _is_windowed(axes[-1]):
+    moves = [_axis(window, axis - first, shape[axis], result[axis]) for axis in natural]
+    found = []
+    for order, inside in orders:
+        axes = [moves[axis] for axis in order[: len(order) - inside]]
+        if _is_of_last_two(axes):
+            found.append((order, inside, axes[-2], axes[-1]))
+    before = _operand_nest(schedule, dispatch, node, shape) if found else None
+    if before is None:
         return None
-    if any(_is_windowed(axis) for axis in axes[:-2]):
-        return None
-    if max(axis.taps for axis in axes) > MOST_TAPS or prod(a.taps for a in axes) > MOST_OF_ALL:
-        return None
+    after, dtype = epilogue_nest(schedule, dispatch), node.type.dtype
+    for order, inside, high, wide in found:
+        around = _ordered(before, order), _ordered(after, order)
+        if not (all(map(_is_contiguous, around)) and _is_stored_in_line(around[1])):
+            continue
+        factors = None
+        if node.op.name == "conv":
+            factors = _factors(schedule, dispatch, node.operands[1], high.taps, wide.taps)
+            factors = _ordered(factors, (1, 2, 3, 0)) if inside else factors
+        return Planes(function, dtype, window.fill, high, wide, *around, factors, inside == 1)
+    return None
+
+
+def _operand_nest(
+    schedule: Schedule, dispatch: Dispatch, node: Node, shape: Sequence[int]
+) -> Nest | None:
+    """What the window's operand is computed by; None where its index is divided."""
     space = space_of(shape)
     ranges = {variable.name: variable.length for variable in space.variables}
     walk = Walk(schedule, dispatch.operands, ranges, keep_units=True)
     value = walk.value(node.operands[0], space.index)
     if walk.divided:
         return None
-    dtype = node.type.dtype
     nowhere = Access(0, (0,) * len(shape))
-    before = Nest(shape, 0, tuple(walk.body.values), (), (), nowhere, value, dtype)
-    before, after = (_ordered(nest, order) for nest in (before, epilogue_nest(schedule, dispatch)))
-    if not (_is_contiguous(before) and _is_contiguous(after)):
-        return None
-    if after.target.strides[-1] != after.dtype.itemsize and after.extents[-1] > 1:
-        return None
-    factors = None
-    if node.op.name == "conv":
-        taps = axes[-2].taps, axes[-1].taps
-        factors = _factors(schedule, dispatch, node.operands[1], *taps)
-        factors = _ordered(factors, (1, 2, 3, 0)) if inside else factors
-    return Planes(function, dtype, window.fill, axes[-2], axes[-1], before, after, factors)
+    values = tuple(walk.body.values)
+    return Nest(tuple(shape), 0, values, (), (), nowhere, value, node.type.dtype)
+
+
+def _is_of_last_two(axes: Sequence[WindowAxis]) -> bool:
+    """Whether the window moves along the last axis, and at most along the one before it."""
+    if len(axes) < 2 or not _is_windowed(axes[-1]) or any(map(_is_windowed, axes[:-2])):
+        return False
+    taps = [axis.taps for axis in axes]
+    return max(taps) <= MOST_TAPS and prod(taps) <= MOST_OF_ALL
+
+
+def _is_stored_in_line(nest: Nest) -> bool:
+    """Whether results along the last loop lie side by side."""
+    return nest.target.strides[-1] == nest.dtype.itemsize or nest.extents[-1] <= 1
 
 
 def _axis(window: Window, at: int, extent: int, results: int) -> WindowAxis:

@@ -23,7 +23,7 @@ from satura.backend.emit.transposes import turning_piece
 from satura.backend.emit.windows import is_small_window, window_code
 from satura.backend.lower.canonical import canonical
 from satura.backend.lower.loop_nests import lower
-from satura.backend.lower.planes import images, planes
+from satura.backend.lower.planes import planes
 from satura.backend.lower.walk import LoweringError, shape_of
 from satura.backend.plan.executables import merge_kernels
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
@@ -101,10 +101,9 @@ def kernel_code(
             return code
     if dispatch.form in (Form.WINDOW, Form.CONTRACTION):
         found = planes(schedule, dispatch)
-        if found is not None:
+        if found is not None and not found.is_of_images:
             write = plane_code if found.factors is None else convolved_plane_code
             return write(name, found, found.work)
-        found = images(schedule, dispatch)
         if found is not None and serves_images(found):
             return image_code(name, found, threads, found.work)
     nests = lower(schedule, dispatch)
