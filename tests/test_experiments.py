@@ -307,8 +307,9 @@ def test_costs_of_a_graph_are_shown_as_they_are(model: Path) -> None:
     *_, seconds, _ = (each.strip() for each in alone.splitlines()[-2].split("│"))
     assert float(seconds) > 0, "however small"
     assert " 9.25 " in alone and " us " not in alone and " cost " in alone
-    assert "cost of what extractors choose" in alone and "64" not in alone
+    assert "cost of what extractors choose" in alone and "--dim" not in alone
     both = CliRunner().invoke(app, ["experiment", graph, str(model), "--rules", "none"]).stdout
+    assert "--dim" in both
     assert " 9.25 " in both and re.search(r"\d\.\d\d us ", both)
 
 
