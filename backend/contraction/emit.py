@@ -76,7 +76,7 @@ def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
         yield f"configure_matrices({spec.tile.rows[0] // GROUPS}, chunk)"
     yield "units = batches * blocks * panels"
     yield "built = -1"
-    if spec.right_packed:
+    if _is_copied(spec):
         yield "packed = -1"
     yield "end = units * (thread + 1) // threads"
     yield "for unit in range(units * thread // threads, end):"
@@ -126,13 +126,18 @@ def _place(spec: ContractionSpec) -> Iterator[str]:
         yield f"shift = batch{batches} * left_batch{batches}"
     yield "block = place % blocks"
     yield "batch = place // blocks"
-    if spec.right_packed:
+    if _is_copied(spec):
         yield f"piece = (batch{group}) * panels + panel"
     for axis in reversed(range(1, batches)):
         yield f"batch{axis} = batch % batch_extent{axis}"
         yield f"batch //= batch_extent{axis}"
     if batches:
         yield "batch0 = batch"
+
+
+def _is_copied(spec: ContractionSpec) -> bool:
+    """Whether a panel is copied where there is no other, if that is not the one there."""
+    return spec.right_packed and spec.products is not Products.PARTS
 
 
 def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
@@ -153,7 +158,8 @@ def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     if not spec.products.are_matrices:  # they are done before anything could come
         body += ["if step == steps - 1:", *indent(1, _fetches(spec, epilogue))]
     body += ["accumulators = scratch + tile * tile_pitch", *tile_lines(spec)]
-    body += ["ahead = step_weights"]  # or the next tile's rows, if they lie one after another
+    # Or nothing, or the next tile's rows, if they lie one after another:
+    body += [f"ahead = {0 if spec.products.are_matrices else 'step_weights'}"]
     if not spec.left_packed:
         following = f"load_int64(table, table_pitch // {_WORD}) + {_offset(spec)}"
         condition = f"new_rows and tile + 1 < tiles and tile_depth <= {_SHALLOW}"
@@ -164,7 +170,7 @@ def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
         count, lines = spec.line // CACHE_LINE, "tile_depth"
         if is_split:  # a line of the parts of two elements
             count, lines = 2 * count, f"tile_depth // {PARTS}"
-        body += [f"if tile < {count}:"]
+        body += [f"if tile < {count}{' and kept == 1' if is_split else ''}:"]
         body += [f"{INDENT}ahead = next_weights + tile * tile_taps * ({lines}) * {CACHE_LINE}"]
     body += [*_microkernels(spec), "if step == steps - 1:"]
     body += indent(1, _epilogue(spec, epilogue))

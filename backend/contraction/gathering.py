@@ -48,6 +48,9 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
     if spec.products is Products.PARTS:
         yield "flags = scratch + flags_offset"
         yield f"chunks = depth // (chunk * {PARTS})"
+        yield "tags = scratch + tags_offset"  # of kept panels: which ones they are
+        yield "for slot in range(kept):"
+        yield f"{INDENT}store_int64(tags, slot, 0)"
     if not gathers(spec):
         yield "store_int64(all_hops, 0, 0)"
     if any(spec.windowed):
@@ -150,7 +153,8 @@ def panel_lines(spec: ContractionSpec) -> Iterator[str]:
         return
     if spec.products is Products.PARTS:
         yield f"source = {here} + panel * {panel_bytes(spec)}"
-        yield "weights = scratch + panel_offset"
+        yield "place_kept = panel % kept"
+        yield "weights = scratch + panel_offset + place_kept * panel_pitch"
         return
     yield "heads = scratch + panel_offset"
     yield f"weights = heads + {spec.heads * spec.line}"
@@ -176,13 +180,13 @@ def panel_lines(spec: ContractionSpec) -> Iterator[str]:
 
 
 def split_lines(spec: ContractionSpec) -> Iterator[str]:
-    """Once per step: the parts of its weights, which take the place of the last step's."""
+    """Once per step: the parts of its weights, if they are not those that are kept there."""
     yield f"step_chunks = step_depth // (chunk * {PARTS})"
     yield f"first_element = first_depth // {PARTS} * 2"
     yield "step_elements = min(elements - first_element, step_chunks * chunk * 2)"
     yield f"step_source = source + (first_tap * elements + first_element) * {spec.line}"
-    yield "if steps > 1 or piece != packed:"
-    yield f"{INDENT}packed = piece"
+    yield "if steps > 1 or load_int64(tags, place_kept) != source:"
+    yield f"{INDENT}store_int64(tags, place_kept, source)"
     arguments = "step_source, weights, step_taps, step_elements, chunk, step_chunks"
     yield f"{INDENT}panel_of_parts_{spec.tile.vectors}({arguments})"
     yield "step_weights = weights"

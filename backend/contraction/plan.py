@@ -28,7 +28,8 @@ _PANEL_BYTES = 640 * 1024  # of one weight panel between two changes of tiles: s
 _TABLE_BYTES = 64 * 1024  # of row addresses
 _LEFT_BYTES = 2 * 1024 * 1024  # of rows in flight, which all panels see: stay in the last cache
 _MOST_ROWS, _LEAST_TILES = 480, 8
-_NEAR_BYTES, _LEAST_NEAR = 1536 * 1024, 2  # of parts of rows and of a panel: stay in L2
+_NEAR_BYTES, _LEAST_NEAR = 1536 * 1024, 2  # of parts of rows and of panels: stay in L2
+_LEAST_KEPT = 64  # rows that are beside panels which stay for the next ones
 _NEAREST_BYTES = 16 * 1024  # of rows of octets, which each panel sees: stay in the first cache
 _NEAR_PANEL = 128 * 1024  # of parts of a panel
 
@@ -61,11 +62,14 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     fits = _rows_that_fit(taps, depth * word, tallest)
     if spec.products is Products.MATRICES:
         fits = _rows_nearby(fits, taps * depth * word, tallest)
-    if parted:
-        fits = _rows_beside(tap_step * depth_step * spec.line, depth * word, tallest)
     rows, row_count = call.rows, call.row_count
     if spec.widened:
         rows, row_count = widened_rows(rows), widened_count(rows)
+    kept, panel_pitch = 1, tap_step * depth_step * spec.line
+    if parted:
+        if steps == 1:
+            kept = _kept_panels(panels, panel_pitch, depth * word, prod(call.batches), row_count)
+        fits = _rows_beside(kept * panel_pitch, depth * word, tallest)
     blocks = row_blocks(
         row_count, prod(call.batches) // neighbours, panels * neighbours, threads, fits,
         tallest, taps, taps * depth, spec.tile.vectors, spec.width // spec.tile.vectors,
@@ -115,9 +119,12 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         values["rows_offset"] = layout.take((positions + 1) * position + _BEYOND)
         values["positions"] = positions
         values["flags_offset"] = layout.take((positions + 1) * _WORD)
-    if spec.right_packed:
-        lines = tap_step * depth_step if parted else taps * depth
-        values["panel_offset"] = layout.take((lines + spec.heads) * spec.line)
+    if parted:
+        values["kept"], values["panel_pitch"] = kept, panel_pitch
+        values["panel_offset"] = layout.take(kept * panel_pitch)
+        values["tags_offset"] = layout.take(kept * _WORD)
+    elif spec.right_packed:
+        values["panel_offset"] = layout.take((taps * depth + spec.heads) * spec.line)
     for axis, extent in enumerate(call.batches):
         values[f"batch_extent{axis}"] = extent
         values[f"left_batch{axis}"] = call.left_strides[axis]
@@ -165,6 +172,15 @@ def _rows_nearby(fits: int, row: int, tallest: int) -> int:
     cache, if that is some tiles."""
     near = _NEAREST_BYTES // max(1, row) // tallest * tallest
     return min(fits, near) if near >= _LEAST_NEAR * tallest else fits
+
+
+@defer
+def _kept_panels(panels: int, panel: int, row: int, products: int, rows: int) -> int:
+    """How many panels of parts are kept: all, if several blocks of rows see them, and a block fits
+    the cache of a core beside them. Of a row a tap sees `row` bytes."""
+    beside = (_NEAR_BYTES - panels * panel) // max(1, row)
+    are_seen_again = products > 1 or rows > min(beside, _MOST_ROWS)
+    return panels if are_seen_again and beside >= _LEAST_KEPT else 1
 
 
 @defer

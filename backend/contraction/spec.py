@@ -248,5 +248,5 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
     if spec.products.are_matrices:
         names += ["chunk", "apart"]
     if spec.products is Products.PARTS:
-        names += ["elements", "positions", "flags_offset"]
+        names += ["elements", "positions", "flags_offset", "kept", "panel_pitch", "tags_offset"]
     return tuple(names)

@@ -93,7 +93,8 @@ def matrix_tile(
     chunks = builder.udiv(depth, words)
     row_step = code.multiply(apart, done.parts)
     panel_step, panel_part = (builder.mul(each, line) for each in (words, chunk))
-    fetched = code.multiply(chunk, CACHE_LINE)
+    fetched = code.choose(builder.icmp_signed("!=", ahead, code.integer(0)), chunk, code.integer(0))
+    fetched_step = code.multiply(fetched, CACHE_LINE)
 
     def moved(kind: str, register: int, address: ir.Value, stride: ir.Value) -> None:
         operands = [_INT8(register), code.pointer(address, _INT8), stride]
@@ -139,7 +140,7 @@ def matrix_tile(
                     operands = [_INT8(each) for each in registers]
                     code.call(f"{INSTRUCTIONS}{done.instruction}", VOID, operands)
             of_rows, of_panel = first, second
-        code.loop(chunk, [soon], lambda _, state: [_fetched(code, *state)])
+        code.loop(fetched, [soon], lambda _, state: [_fetched(code, *state)])
 
     def tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
         addresses, weights, soon = state
@@ -155,12 +156,12 @@ def matrix_tile(
                 here = code.add(addresses, code.integer(g * size * _ADDRESS))
                 even = builder.and_(even, _all_apart(code, here, size - 1, stride))
         following = [builder.add(weights, builder.mul(chunks, panel_step))]
-        following += [builder.add(soon, builder.mul(chunks, fetched))]
+        following += [builder.add(soon, builder.mul(chunks, fetched_step))]
 
         def at(k: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
             """Where chunk k begins: in a row, in the panel, in what is fetched."""
             own, of_panel, of_fetched = (
-                builder.mul(k, step) for step in (row_step, panel_step, fetched)
+                builder.mul(k, step) for step in (row_step, panel_step, fetched_step)
             )
             return own, code.add(weights, of_panel), code.add(soon, of_fetched)
 

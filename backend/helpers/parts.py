@@ -67,14 +67,16 @@ def _all(value: int) -> ir.Constant:
 
 def _parts(code: Code, bits: ir.Value) -> list[ir.Value]:
     """The parts of 16 finite numbers, each in the upper half of a word."""
-    builder = code.builder
-    floats = _vector(F32)
-    parts, rest = [builder.and_(bits, _all(_HIGH))], bits
-    for _ in range(PARTS - 1):
-        left = builder.fsub(builder.bitcast(rest, floats), builder.bitcast(parts[-1], floats))
-        rest = builder.bitcast(left, _vector(INT32))
-        parts.append(builder.and_(builder.add(rest, _all(_HALF)), _all(_HIGH)))
-    return parts
+    builder, floats = code.builder, _vector(F32)
+
+    def without(whole: ir.Value, part: ir.Value) -> ir.Value:
+        left = builder.fsub(builder.bitcast(whole, floats), builder.bitcast(part, floats))
+        return builder.bitcast(left, _vector(INT32))
+
+    high = builder.and_(bits, _all(_HIGH))
+    rest = without(bits, high)
+    middle = builder.and_(builder.add(rest, _all(_HALF)), _all(_HIGH))
+    return [high, middle, without(rest, middle)]
 
 
 def _words(code: Code, first: ir.Value, second: ir.Value) -> list[ir.Value]:
@@ -100,33 +102,40 @@ def _split_row(
             at, left = code.add(at, half), builder.sub(left, count)
         return both, [at, left]
 
-    def measure(_: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-        *place, most = state
+    def split(_: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+        *place, to, most = state
         both, after = read(*place)
         for words in both:
             magnitude = builder.and_(words, _all(_MAGNITUDE))
             more = builder.icmp_unsigned(">", magnitude, most)
             most = builder.select(more, magnitude, most)
-        return [*after, most]
+        return [*after, written(to, _words(code, *both)), most]
 
-    *_, most = code.loop(chunks, [source, elements, _all(0)], measure)
+    def written(to: ir.Value, lines: list[ir.Value]) -> ir.Value:
+        for line in lines:
+            code.store(to, 0, line)
+            to = code.add(to, apart)
+        return to
+
+    *_, most = code.loop(chunks, [source, elements, target, _all(0)], split)
     largest = code.call(f"llvm.vector.reduce.umax.v{EDGE}i32", INT32, [most])
     # 0 is not small: less 1 it is the largest number there is.
     is_tiny = builder.icmp_unsigned("<", builder.sub(largest, INT32(1)), INT32(TINY - 1))
     is_whole = builder.or_(is_tiny, builder.icmp_unsigned(">=", largest, INT32(LARGE)))
     flag = builder.zext(is_whole, INT64)
     code.store(flags, code.add(_number(code, target, base), code.integer(1)), flag)
-    code.store(flags, 0, builder.or_(code.load(flags, 0, INT64), flag))
 
-    def write(_: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-        *place, to = state
-        both, after = read(*place)
-        for split, kept in zip(_words(code, *both), [*both, both[1]], strict=True):
-            code.store(to, 0, builder.select(is_whole, kept, split))
-            to = code.add(to, apart)
-        return [*after, to]
+    def whole() -> list[ir.Value]:
+        def copy(_: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+            *place, to = state
+            both, after = read(*place)
+            return [*after, written(to, [*both, both[1]])]
 
-    code.loop(chunks, [source, elements, target], write)
+        code.loop(chunks, [source, elements, target], copy)
+        code.store(flags, 0, flag)
+        return []
+
+    code.either(is_whole, whole, list)
 
 
 def _number(code: Code, address: ir.Value, base: ir.Value) -> ir.Value:
