@@ -32,7 +32,7 @@ from satura.backend.contraction.spec import ContractionSpec, parameters
 from satura.backend.contraction.tile import Products, lanes_of, microkernel_lines
 from satura.backend.emit.text import INDENT, indent, kernel_text
 from satura.backend.jit.machine_code import KernelSource
-from satura.backend.matrices import GROUPS, PARTS
+from satura.backend.matrices import GROUPS
 from satura.rewrite.types.tensor_type import DType
 
 _WORD = 8
@@ -145,64 +145,65 @@ def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield "first_depth = step % depth_steps * depth_step"
     yield "step_taps = min(tap_step, taps - first_tap)"
     yield "step_depth = min(depth_step, depth - first_depth)"
-    is_split = spec.products is Products.PARTS
-    if is_split:
+    if spec.products is Products.PARTS:
         yield from split_lines(spec)
     else:
         yield f"step_weights = weights + (first_tap * depth + first_depth) * {spec.line}"
-    is_fetched = is_split or not spec.right_packed
-    if is_fetched:
-        yield from _next_weights(spec, is_split)
+    if not spec.right_packed:
+        yield from _next_weights(spec)
     yield "for tile in range(tiles):"
     body = [tile_size(spec)]
     if not spec.products.are_matrices:  # they are done before anything could come
         body += ["if step == steps - 1:", *indent(1, _fetches(spec, epilogue))]
     body += ["accumulators = scratch + tile * tile_pitch", *tile_lines(spec)]
-    # Or nothing, or the next tile's rows, if they lie one after another:
-    body += [f"ahead = {0 if spec.products.are_matrices else 'step_weights'}"]
-    if not spec.left_packed:
-        following = f"load_int64(table, table_pitch // {_WORD}) + {_offset(spec)}"
-        condition = f"new_rows and tile + 1 < tiles and tile_depth <= {_SHALLOW}"
-        body += [f"if {condition}:", f"{INDENT}ahead = {following}"]
-    if spec.tile.part:
-        body += ["if tile == 0:", f"{INDENT}ahead = next_weights"]
-    elif is_fetched:  # each of the first tiles fetches its part of what comes next
-        count, lines = spec.line // CACHE_LINE, "tile_depth"
-        if is_split:  # a line of the parts of two elements
-            count, lines = 2 * count, f"tile_depth // {PARTS}"
-        body += [f"if tile < {count}{' and kept == 1' if is_split else ''}:"]
-        body += [f"{INDENT}ahead = next_weights + tile * tile_taps * ({lines}) * {CACHE_LINE}"]
+    body += [] if spec.products is Products.PARTS else _ahead(spec)
     body += [*_microkernels(spec), "if step == steps - 1:"]
     body += indent(1, _epilogue(spec, epilogue))
     yield from indent(1, body)
 
 
-def _next_weights(spec: ContractionSpec, is_split: bool) -> Iterator[str]:
+def _ahead(spec: ContractionSpec) -> list[str]:
+    """Sets `ahead`: what the microkernel fetches."""
+    # Nothing new, or the next tile's rows, if they lie one after another:
+    lines = [f"ahead = {0 if spec.products.are_matrices else 'step_weights'}"]
+    if not spec.left_packed:
+        following = f"load_int64(table, table_pitch // {_WORD}) + {_offset(spec)}"
+        condition = f"new_rows and tile + 1 < tiles and tile_depth <= {_SHALLOW}"
+        lines += [f"if {condition}:", f"{INDENT}ahead = {following}"]
+    if spec.tile.part:
+        lines += ["if tile == 0:", f"{INDENT}ahead = next_weights"]
+    elif not spec.right_packed:  # each of the first tiles fetches its part of what comes next
+        lines += [f"if tile < {spec.line // CACHE_LINE}:"]
+        lines += [f"{INDENT}ahead = next_weights + tile * tile_taps * tile_depth * {CACHE_LINE}"]
+    return lines
+
+
+def _next_weights(spec: ContractionSpec) -> Iterator[str]:
     """Where the weights of the next step begin, or of the next unit."""
-    panel, start, depth = "weights", "step_weights", "step_depth"
-    if is_split:
-        panel, start, depth = "source", "step_source", "step_elements"
-    yield f"next_weights = {start}"
+    yield "next_weights = step_weights"
     yield "if step + 1 < steps:"
-    yield f"{INDENT}next_weights += step_taps * {depth} * {spec.line}"
+    yield f"{INDENT}next_weights += step_taps * step_depth * {spec.line}"
     yield "elif unit + 1 < end:"
     following = "1"  # the panels of all groups lie one after another
     if not spec.shares_tables:
         following = "(1 if panel + 1 < panels else -panel)"
-    yield f"{INDENT}next_weights = {panel} + {following} * {panel_bytes(spec)}"
+    yield f"{INDENT}next_weights = weights + {following} * {panel_bytes(spec)}"
 
 
 def _microkernels(spec: ContractionSpec) -> Iterator[str]:
     """The call of the microkernel whose number of rows is that of the tile."""
+    ahead = "step_source" if spec.products is Products.PARTS else "ahead"
     arguments = (
         "table, pitch, hops, tile_taps, tile_depth, "
-        f"{_offset(spec)}, step_weights, ahead, "
+        f"{_offset(spec)}, step_weights, {ahead}, "
         "accumulators, step"
     )
     if spec.products.are_matrices:
         arguments += ", chunk, apart"
     if spec.is_integer:
         arguments += ", heads"
+    if spec.products is Products.PARTS:
+        arguments += ", step_elements"
     if spec.tile.part:
         (name,) = spec.tile_names
         parts = f"({slots(spec.tile)}) // {spec.tile.part}"
@@ -215,6 +216,9 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
         wide = f"column_count > {spec.tile.tail * lanes_of(spec.products)}"
         lines = [f"if {wide}:", *indent(1, lines), "else:", *indent(1, few)]
     if spec.products is Products.PARTS:
+        (name,) = spec.tile_names
+        lines = ["if is_new and tile == 0:", f"{INDENT}split_{name}({arguments})"]
+        lines += ["else:", f"{INDENT}{name}({arguments})"]
         exact = f"exact_parts_{spec.tile.rows[0]}x{spec.tile.vectors}"
         hops = f"hops - first_tap * {_WORD}" if gathers(spec) else "hops"
         given = f"table, pitch, {hops}, taps, elements, chunk, apart, source, accumulators"

@@ -181,14 +181,13 @@ def panel_lines(spec: ContractionSpec) -> Iterator[str]:
 
 def split_lines(spec: ContractionSpec) -> Iterator[str]:
     """Once per step: the parts of its weights, if they are not those that are kept there."""
-    yield f"step_chunks = step_depth // (chunk * {PARTS})"
     yield f"first_element = first_depth // {PARTS} * 2"
-    yield "step_elements = min(elements - first_element, step_chunks * chunk * 2)"
+    yield f"step_elements = min(elements - first_element, step_depth // {PARTS} * 2)"
     yield f"step_source = source + (first_tap * elements + first_element) * {spec.line}"
-    yield "if steps > 1 or load_int64(tags, place_kept) != source:"
+    yield "is_new = tiles > 0 and (steps > 1 or load_int64(tags, place_kept) != source)"
+    yield "if is_new:"  # the first tile splits the other chunks
     yield f"{INDENT}store_int64(tags, place_kept, source)"
-    arguments = "step_source, weights, step_taps, step_elements, chunk, step_chunks"
-    yield f"{INDENT}panel_of_parts_{spec.tile.vectors}({arguments})"
+    yield f"{INDENT}chunk_of_parts(step_source, weights, step_elements, chunk)"
     yield "step_weights = weights"
 
 

@@ -28,10 +28,12 @@ from satura.backend.helpers.vector import F32, F64, INT32, INT64, Code, outlined
 from satura.backend.matrices import OF_OCTETS, OF_PARTS
 from satura.backend.target import host_target
 
-_KINDS = "tile|doubles|pairs|quads|octets|matrices|parts"
+_KINDS = "tile|doubles|pairs|quads|octets|matrices|parts|split_parts"
 _NAME = re.compile(rf"({_KINDS})_(\d+)x(\d+)(?:of(\d+))?(?:g(\d+))?")
 _ELEMENTS = {"tile": F32, "doubles": F64}
-_MATRICES = {"matrices": (INT32, OF_OCTETS), "parts": (F32, OF_PARTS)}
+_MATRICES = {
+    "matrices": (INT32, OF_OCTETS), "parts": (F32, OF_PARTS), "split_parts": (F32, OF_PARTS),
+}  # fmt: skip
 
 MultiplyAdd = Callable[[Code, ir.Value, ir.Value, ir.Value], ir.Value]
 
@@ -52,8 +54,8 @@ def tile_helper(name: str) -> Helper | None:
 
     `pairs_RxV` and `quads_RxV` have one more argument, and i32 in `panel` and `tile`: `heads` is
     the address of one i32 per column that the sums start from where `resume` is 0.
-    `parts_Rx2` and `matrices_Rx2` are `tile_RxV` and `quads_RxV` with two more arguments behind
-    `resume`, see `matrix_tile`.
+    `parts_Rx2`, `split_parts_Rx2` and `matrices_Rx2` have three more arguments behind `resume`, see
+    `matrix_tile`.
     `octets_RxV(rows, pitch, hops, taps, parts, panel, ahead, tile, heads)` takes R rows at a time,
     see `octet_tile`.
     """
@@ -67,8 +69,9 @@ def tile_helper(name: str) -> Helper | None:
         return outlined_helper(name, write_octets, 9, INT32)
     if kind in _MATRICES:
         element, done = _MATRICES[kind]
-        write_matrices = partial(matrix_tile, rows=rows, done=done)
-        return outlined_helper(name, write_matrices, 12 + (element == INT32), element)
+        splits = kind == "split_parts"
+        write_matrices = partial(matrix_tile, rows=rows, done=done, splits=splits)
+        return outlined_helper(name, write_matrices, 13, element)
     multiply_add = {"pairs": _add_pairs, "quads": _add_quads}.get(kind, Code.fma)
     element = _ELEMENTS.get(kind, INT32)
 

@@ -16,13 +16,14 @@ large enough to matter are added, the least first. See `parts.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from llvmlite import ir
 
 from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.helpers.kinds import Helper, int64
+from satura.backend.helpers.part_words import SplitChunk, line_of_zeros
 from satura.backend.helpers.vector import INT1, INT32, INT64, VOID, Code, native
 from satura.backend.matrices import EDGE, GROUPS, LINE, VECTORS, Multiplication
 
@@ -73,14 +74,16 @@ def _release(code: Code) -> None:
 def matrix_tile(
     code: Code, table: ir.Value, pitch: ir.Value, hops: ir.Value, taps: ir.Value, depth: ir.Value,
     offset: ir.Value, panel: ir.Value, ahead: ir.Value, tile: ir.Value, resume: ir.Value,
-    chunk: ir.Value, apart: ir.Value, heads: ir.Value | None = None, *, rows: int,
-    done: Multiplication,
+    chunk: ir.Value, apart: ir.Value, last: ir.Value, *, rows: int, done: Multiplication,
+    splits: bool = False,
 ) -> None:  # fmt: skip
     """`rows` rows, an even number, by two vectors.
 
     `configure_matrices` has set up the registers for this `chunk`, of which the depth is a multiple
     in each part. Parts of a row, and so its chunks, are `apart` bytes from one another. Where
-    `resume` is 0, sums start from `heads`, or from 0.
+    `resume` is 0, sums start from 0, or from the address `last` on if words hold octets. More of
+    these are fetched from `ahead` on, if that is not 0. One that `splits` makes the parts of all of
+    the panel's chunks but the first, of the f32 from `ahead` on, of which each tap has `last`.
     """
     builder = code.builder
     size = rows // GROUPS
@@ -93,8 +96,11 @@ def matrix_tile(
     chunks = builder.udiv(depth, words)
     row_step = code.multiply(apart, done.parts)
     panel_step, panel_part = (builder.mul(each, line) for each in (words, chunk))
-    fetched = code.choose(builder.icmp_signed("!=", ahead, code.integer(0)), chunk, code.integer(0))
-    fetched_step = code.multiply(fetched, CACHE_LINE)
+    none = code.integer(0)
+    fetches = done.parts == 1
+    fetched = code.choose(builder.icmp_signed("!=", ahead, none), chunk, none)
+    zeros = line_of_zeros(code) if splits else none
+    soon_step = builder.mul(last, line) if splits else code.multiply(fetched, CACHE_LINE)
 
     def moved(kind: str, register: int, address: ir.Value, stride: ir.Value) -> None:
         operands = [_INT8(register), code.pointer(address, _INT8), stride]
@@ -112,20 +118,24 @@ def matrix_tile(
         return []
 
     def begun() -> list[ir.Value]:
-        if heads is not None:
-            sums("load", heads, 0, code.integer(0))
+        if fetches:
+            sums("load", last, 0, none)
             return []
         for g, n in places:
             code.call(f"{INSTRUCTIONS}tilezero", VOID, [_INT8(_SUMS + VECTORS * g + n)])
         return []
 
-    code.either(builder.icmp_signed("!=", resume, code.integer(0)), resumed, begun)
+    code.either(builder.icmp_signed("!=", resume, none), resumed, begun)
 
     def multiplied(
-        at: list[tuple[ir.Value, ir.Value]], part: ir.Value, weights: ir.Value, soon: ir.Value
-    ) -> None:
+        at: list[tuple[ir.Value, ir.Value]], part: ir.Value, weights: ir.Value,
+        between: Callable[[float], None] = lambda done: None,
+    ) -> None:  # fmt: skip
         """Adds the products of a chunk, whose row groups are `at` an address with a stride, and
-        whose parts are so many bytes apart there."""
+        whose parts are so many bytes apart there. `between` is what is done meanwhile: it is told
+        which share of the products there is."""
+        count = len(done.pairs) * len(places)
+        number = 0
         of_rows = of_panel = -1  # what the registers hold
         for first, second in done.pairs:
             if second != of_panel:
@@ -139,8 +149,43 @@ def matrix_tile(
                     registers = _SUMS + VECTORS * g + n, _ROWS + g, _PANEL + n
                     operands = [_INT8(each) for each in registers]
                     code.call(f"{INSTRUCTIONS}{done.instruction}", VOID, operands)
+                    number += 1
+                    between(number / count)
             of_rows, of_panel = first, second
-        code.loop(fetched, [soon], lambda _, state: [_fetched(code, *state)])
+
+    def fetch(k: ir.Value, soon: ir.Value) -> None:
+        if not fetches:
+            return
+        start = code.add(soon, builder.mul(k, soon_step))
+        code.loop(fetched, [start], lambda _, state: [_fetched(code, *state)])
+
+    def next_chunk(t: ir.Value, k: ir.Value, source: ir.Value, weights: ir.Value) -> SplitChunk:
+        """What is split while chunk k of tap t is multiplied."""
+        seen = builder.mul(code.add(k, code.integer(1)), code.multiply(chunk, 2))
+        left = builder.sub(last, seen)
+        is_in_tap = builder.icmp_signed(">", left, none)
+        is_in_panel = builder.icmp_signed("<", code.add(t, code.integer(1)), taps)
+        of_next = code.choose(is_in_panel, last, none)
+        left = code.choose(is_in_tap, left, of_next)
+        lines = code.choose(is_in_tap, seen, last)
+        start = code.add(source, builder.mul(lines, line))
+        return SplitChunk(start, left, code.add(weights, panel_step), chunk)
+
+    def multiplied_and_split(
+        at: list[tuple[ir.Value, ir.Value]], weights: ir.Value, coming: SplitChunk
+    ) -> None:
+        """The same, while the chunk that comes is split."""
+        words = 0
+
+        def between(share: float) -> None:
+            nonlocal words
+            while words < share * EDGE:
+                word = code.integer(words)
+                is_one = builder.icmp_signed("<", word, chunk)
+                coming.split(code, code.choose(is_one, word, none), zeros)
+                words += 1
+
+        multiplied(at, apart, weights, between)
 
     def tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
         addresses, weights, soon = state
@@ -156,32 +201,47 @@ def matrix_tile(
                 here = code.add(addresses, code.integer(g * size * _ADDRESS))
                 even = builder.and_(even, _all_apart(code, here, size - 1, stride))
         following = [builder.add(weights, builder.mul(chunks, panel_step))]
-        following += [builder.add(soon, builder.mul(chunks, fetched_step))]
-
-        def at(k: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
-            """Where chunk k begins: in a row, in the panel, in what is fetched."""
-            own, of_panel, of_fetched = (
-                builder.mul(k, step) for step in (row_step, panel_step, fetched_step)
-            )
-            return own, code.add(weights, of_panel), code.add(soon, of_fetched)
+        following += [builder.add(soon, soon_step if splits else builder.mul(chunks, soon_step))]
 
         def in_place(k: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            own, *others = at(k)
+            own, here = builder.mul(k, row_step), code.add(weights, builder.mul(k, panel_step))
             starts = [code.add(address, code.add(hop, own)) for address in first]
-            multiplied(list(zip(starts, strides, strict=True)), apart, *others)
+            rows_at = list(zip(starts, strides, strict=True))
+
+            def plain() -> list[ir.Value]:
+                multiplied(rows_at, apart, here)
+                return []
+
+            if not splits:
+                plain()
+                fetch(k, soon)
+                return []
+            coming = next_chunk(t, k, soon, here)
+
+            def with_split() -> list[ir.Value]:
+                multiplied_and_split(rows_at, here, coming)
+                return []
+
+            code.either(builder.icmp_signed(">", coming.left, none), with_split, plain)
             return []
 
         def as_copies(k: ir.Value, _: list[ir.Value]) -> list[ir.Value]:
-            own, *others = at(k)
+            own, here = builder.mul(k, row_step), code.add(weights, builder.mul(k, panel_step))
             place = code.add(hop, own)
             for m in range(rows):
                 address = code.add(code.load(addresses, m, INT64), place)
                 for part in range(done.parts):
-                    here = code.add(address, code.multiply(apart, part))
-                    code.store(copied, part * rows + m, first_words(code, here, chunk))
+                    to = code.add(address, code.multiply(apart, part))
+                    code.store(copied, part * rows + m, first_words(code, to, chunk))
+            if splits:
+                coming = next_chunk(t, k, soon, here)
+                is_there = builder.icmp_signed(">", coming.left, none)
+                coming.split_all(code, code.choose(is_there, chunk, none), zeros)
+            else:
+                fetch(k, soon)
             starts = [code.add(copied, code.integer(g * size * LINE)) for g in range(GROUPS)]
             of_part = code.integer(rows * LINE)
-            multiplied([(start, edge) for start in starts], of_part, *others)
+            multiplied([(start, edge) for start in starts], of_part, here)
             return []
 
         code.either(

@@ -2,11 +2,11 @@
 
     x = high + middle + low,  of 8 bits each
 
-The high part is cut off and the others are rounded, so that no part of a finite number overflows.
-Word j of a chunk of c words holds elements j and c + j of a position, or of a column of a panel; a
-chunk has its high parts first, then the middle and the low ones. What is beyond the last element is
-zero. Positions are split into planes: a part of a chunk has a line of 16 words for each of them, so
-that the lines of neighbours, which registers take together, lie side by side.
+The high part is cut off and the middle one is rounded, so that no part of a finite number
+overflows; what is left has 8 bits. See `part_words.py` for the words that hold them. Positions are
+split into planes: a part of a chunk has a line of 16 words for each of them, so that the lines of
+neighbours, which registers take together, lie side by side. Of a panel, only the first chunk is
+split here: a microkernel splits the one that comes next while it multiplies one.
 
 Products of parts say nothing of infinities, inf · 0 would be among them; they may overflow where
 their sum does not; and instructions on bf16 take numbers below 2^-126 for zero. So a position whose
@@ -25,13 +25,20 @@ from llvmlite import ir
 
 from satura.backend.helpers.kinds import Helper
 from satura.backend.helpers.matrix_tile import first_words
+from satura.backend.helpers.part_words import (
+    SplitChunk,
+    all_of,
+    line_of_zeros,
+    vector_of,
+    words_of_parts,
+)
 from satura.backend.helpers.vector import F32, INT32, INT64, Code, outlined_helper
 from satura.backend.matrices import EDGE, LARGE, LINE, PARTS, TINY
 
-_HIGH, _HALF, _MAGNITUDE = 0xFFFF0000, 0x8000, 0x7FFFFFFF
+_HIGH, _MAGNITUDE = 0xFFFF0000, 0x7FFFFFFF
 _WORD = 4
 _Body = Callable[[ir.Value, ir.Value, list[ir.Value]], list[ir.Value]]
-_NAME = re.compile(r"exact_parts_(\d+)x(\d+)|row_of_parts|panel_of_parts_(\d+)")
+_NAME = re.compile(r"exact_parts_(\d+)x(\d+)|row_of_parts|chunk_of_parts")
 
 
 @cache
@@ -41,49 +48,20 @@ def parts_helper(name: str) -> Helper | None:
     `row_of_parts(source, target, elements, chunk, chunks, apart, base, flags)` writes a position's
     elements as `chunks` chunks of `chunk` words, in planes that are `apart` bytes from one another.
     Of `flags`, one per position from `base` on behind one for all, it sets those that matter.
-    `panel_of_parts_V(source, target, taps, elements, chunk, chunks)` splits the columns of a panel
-    of V vectors.
+    `chunk_of_parts(source, target, elements, chunk)` splits the first chunk of a panel, whose taps
+    have so many elements.
     `exact_parts_RxV(rows, pitch, hops, taps, elements, chunk, apart, panel, tile, base, flags)`
     sums flagged rows over all taps and the f32 panel, in the order of the microkernel of f32.
     """
     match = _NAME.fullmatch(name)
     if match is None:
         return None
-    if match[3]:
-        return outlined_helper(name, partial(_split_panel, vectors=int(match[3])), 6)
+    if name == "chunk_of_parts":
+        return outlined_helper(name, _split_first, 4)
     if match[1]:
         size = partial(_exact_tile, rows=int(match[1]), vectors=int(match[2]))
         return outlined_helper(name, size, 11)
     return outlined_helper(name, _split_row, 8)
-
-
-def _vector(scalar: ir.Type) -> ir.VectorType:
-    return ir.VectorType(scalar, EDGE)
-
-
-def _all(value: int) -> ir.Constant:
-    return ir.Constant(_vector(INT32), [value] * EDGE)
-
-
-def _parts(code: Code, bits: ir.Value) -> list[ir.Value]:
-    """The parts of 16 finite numbers, each in the upper half of a word."""
-    builder, floats = code.builder, _vector(F32)
-
-    def without(whole: ir.Value, part: ir.Value) -> ir.Value:
-        left = builder.fsub(builder.bitcast(whole, floats), builder.bitcast(part, floats))
-        return builder.bitcast(left, _vector(INT32))
-
-    high = builder.and_(bits, _all(_HIGH))
-    rest = without(bits, high)
-    middle = builder.and_(builder.add(rest, _all(_HALF)), _all(_HIGH))
-    return [high, middle, without(rest, middle)]
-
-
-def _words(code: Code, first: ir.Value, second: ir.Value) -> list[ir.Value]:
-    """Of each part the words that hold it of two vectors of numbers."""
-    builder = code.builder
-    pairs = zip(_parts(code, first), _parts(code, second), strict=True)
-    return [builder.or_(builder.lshr(low, _all(16)), high) for low, high in pairs]
 
 
 def _split_row(
@@ -106,10 +84,10 @@ def _split_row(
         *place, to, most = state
         both, after = read(*place)
         for words in both:
-            magnitude = builder.and_(words, _all(_MAGNITUDE))
+            magnitude = builder.and_(words, all_of(_MAGNITUDE))
             more = builder.icmp_unsigned(">", magnitude, most)
             most = builder.select(more, magnitude, most)
-        return [*after, written(to, _words(code, *both)), most]
+        return [*after, written(to, words_of_parts(code, *both)), most]
 
     def written(to: ir.Value, lines: list[ir.Value]) -> ir.Value:
         for line in lines:
@@ -117,7 +95,7 @@ def _split_row(
             to = code.add(to, apart)
         return to
 
-    *_, most = code.loop(chunks, [source, elements, target, _all(0)], split)
+    *_, most = code.loop(chunks, [source, elements, target, all_of(0)], split)
     largest = code.call(f"llvm.vector.reduce.umax.v{EDGE}i32", INT32, [most])
     # 0 is not small: less 1 it is the largest number there is.
     is_tiny = builder.icmp_unsigned("<", builder.sub(largest, INT32(1)), INT32(TINY - 1))
@@ -147,46 +125,10 @@ def _least(code: Code, a: ir.Value, b: ir.Value) -> ir.Value:
     return code.builder.select(code.builder.icmp_signed("<", a, b), a, b)
 
 
-def _split_panel(
-    code: Code, source: ir.Value, target: ir.Value, taps: ir.Value, elements: ir.Value,
-    chunk: ir.Value, chunks: ir.Value, *, vectors: int,
-) -> None:  # fmt: skip
-    builder = code.builder
-    line = code.integer(vectors * LINE)
-    nothing = builder.alloca(_vector(INT32), size=INT32(vectors))
-    nothing.align = LINE
-    zeros = builder.ptrtoint(nothing, INT64)
-    for n in range(vectors):
-        code.store(zeros, n, _all(0))
-    part = builder.mul(chunk, line)
-
-    def tap(_: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-        start, *state = state
-
-        def of_chunk(q: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-            (to,) = state
-            first = builder.mul(q, code.multiply(chunk, 2))
-
-            def word(j: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-                (to,) = state
-                lines = []
-                for k in (code.add(first, j), code.add(code.add(first, chunk), j)):
-                    known = builder.icmp_signed("<", k, elements)
-                    lines.append(code.choose(known, code.add(start, builder.mul(k, line)), zeros))
-                for n in range(vectors):
-                    both = [code.load(each, n, _vector(INT32)) for each in lines]
-                    here = to
-                    for words in _words(code, *both):
-                        code.store(here, n, words)
-                        here = code.add(here, part)
-                return [code.add(to, line)]
-
-            (to,) = code.loop(chunk, [to], word)
-            return [code.add(to, code.multiply(part, PARTS - 1))]
-
-        return [code.add(start, builder.mul(elements, line)), *code.loop(chunks, state, of_chunk)]
-
-    code.loop(taps, [source, target], tap)
+def _split_first(
+    code: Code, source: ir.Value, target: ir.Value, elements: ir.Value, chunk: ir.Value
+) -> None:
+    SplitChunk(source, elements, target, chunk).split_all(code, chunk, line_of_zeros(code))
 
 
 def _exact_tile(
@@ -229,7 +171,7 @@ def _exact_tile(
         def step(k: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
             weights, *sums = state
             value = element(at, k, flag)
-            columns = [code.load(weights, n, _vector(F32)) for n in range(vectors)]
+            columns = [code.load(weights, n, vector_of(F32)) for n in range(vectors)]
             pairs = zip(columns, sums, strict=True)
             return [code.add(weights, line), *(code.fma(value, *pair) for pair in pairs)]
 
@@ -242,7 +184,7 @@ def _exact_tile(
         )
 
         def exact() -> list[ir.Value]:
-            zeros = [ir.Constant(_vector(F32), [0.0] * EDGE)] * vectors
+            zeros = [ir.Constant(vector_of(F32), [0.0] * EDGE)] * vectors
             _, *sums = over_taps(m, [panel, *zeros], summed)
             for n, total in enumerate(sums):
                 code.store(to, n, total)
