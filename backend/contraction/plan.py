@@ -50,14 +50,18 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     taps, depth = (1, call.taps * call.depth) if by_rows else (call.taps, call.depth)
     chunk = spec.products.chunk(depth, by_rows) if spec.products.are_matrices else 1
     depth = spec.products.words(depth, by_rows)
-    limit, pieces = (_NEAR_PANEL, PARTS * chunk) if parted else (_PANEL_BYTES, chunk)
+    panels = -(-call.columns // spec.width)
+    limit, pieces = _PANEL_BYTES, chunk
+    if parted:
+        beside = _NEAR_BYTES - panels * taps * depth * spec.line
+        limit = _NEAR_BYTES if beside >= _LEAST_KEPT * depth * word else _NEAR_PANEL
+        pieces = PARTS * chunk
     tap_step, depth_step = _panel_steps(taps, depth, limit // spec.line, pieces)
     if spec.tile.part:  # where the words of a tap begin is in the panel's table
         tap_step, depth_step = taps, max(1, depth)
     tap_steps, depth_steps = -(-taps // tap_step), -(-depth // depth_step)
     steps = max(1, tap_steps * depth_steps)
     groups = call.batches[-1] if spec.grouped else 1
-    panels = -(-call.columns // spec.width)
     neighbours = groups if spec.shares_tables else 1  # units of the same rows follow one another
     fits = _rows_that_fit(taps, depth * word, tallest)
     if spec.products is Products.MATRICES:

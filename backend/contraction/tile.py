@@ -10,6 +10,7 @@ from satura.backend.emit.text import INDENT
 from satura.backend.matrices import EDGE, GROUPS, OF_PARTS, PARTS, VECTORS
 from satura.backend.sizes.size import is_fixed
 from satura.backend.target import Target, host_target
+from satura.rewrite.extract.parted import pays_in_parts
 from satura.rewrite.types.tensor_type import DType
 
 _TALLEST_OF_32 = {4: 6, 3: 8, 2: 12, 1: 10}  # rows of the tile by vectors, by registers
@@ -24,9 +25,6 @@ _WORTH_A_TAIL = 1.03  # times as long without: one more microkernel takes time t
 _WAIT = 4  # cycles between two sums of a chain
 _LEAST_CHUNK = 4  # words: with fewer at a time, quads take about as long
 _FEW_ROWS = 8  # below, both wait for the weights
-# For a split to pay: of weights it takes as long as 24 rows of f32, and parts half as long as f32.
-_ROWS_TO_SPLIT, _COLUMNS_TO_SPLIT, _PRODUCTS_TO_SPLIT = 57, 32, 48
-_DEPTHS_TO_SPLIT = range(16, 2560)  # parts of deeper rows do not fit L2: each few split the weights
 
 
 class Products(Enum):
@@ -219,12 +217,9 @@ def multiplies_as_matrices(rows: int | None, columns: int, words: int) -> bool:
 
 
 def multiplies_in_parts(rows: int, columns: int, taps: int, depth: int) -> bool:
-    """Whether f32 are multiplied sooner as three bf16 each, of which rows and weights are split in
-    the kernel. Of the rows it asks last: where these are of any number, that is a fact of sizes."""
-    if not host_target().multiplies_matrices_of_bf16 or columns < _COLUMNS_TO_SPLIT:
-        return False
-    fits = depth in _DEPTHS_TO_SPLIT and taps * depth >= _PRODUCTS_TO_SPLIT
-    return fits and rows >= _ROWS_TO_SPLIT
+    """Whether f32 are multiplied sooner as three bf16 each, and the CPU has what that takes."""
+    has_matrices = host_target().multiplies_matrices_of_bf16
+    return has_matrices and pays_in_parts(rows, columns, depth, taps)
 
 
 def lanes_of(products: Products, target: Target | None = None) -> int:

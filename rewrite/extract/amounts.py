@@ -10,6 +10,7 @@ from math import ceil, inf, log, log2, prod
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.features import Amount, rate
+from satura.rewrite.extract.parted import pays_in_parts
 from satura.rewrite.extract.shares import NOTHING, CutAmount
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.attention import CHEAP, REDUCED, exp_flops, scores_type
@@ -94,6 +95,8 @@ _DEAR = 4.0  # weights above are polynomials
 _WIDENED = (DType.F16, DType.BF16)
 _TILED = (DType.F32, DType.F64, *_WIDENED)
 _ROWS_OF_A_PANEL = 480  # for so many rows it is packed once
+_MATRIX = 32  # rows, and columns, of products in parts that are summed at a time
+_KEPT_WEIGHTS = 640 * 1024  # bytes whose parts stay near
 _TILES_OF_A_BLOCK = 96  # of a winograd, for which weights are transformed once
 _QUERIES_OF_A_BLOCK = 8  # at least, where there are enough threads
 _POOLED = 4  # neighbouring results of a pool that are computed at a time
@@ -201,8 +204,10 @@ def _pool_steps(window: Window, weight: float) -> float:
     return loaded + weight * combined
 
 
-def contraction_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
-    """What a matmul or convolution computes in vectors of `lanes` f32."""
+def contraction_work(
+    classes: EClasses, node: ENode, cls: int, lanes: int, in_parts: bool = False
+) -> Work:
+    """What a matmul or convolution computes in vectors of `lanes` f32, or in parts of these."""
     left, right = (classes.sized[operand] for operand in node.operands)
     result = classes.sized[cls]
     dtype, shape, taps, groups = result.dtype, _shape(result), 1, 1
@@ -211,11 +216,17 @@ def contraction_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Wo
         assert isinstance(window, Window) and isinstance(grouped, Groups)
         taps, groups = prod(window.sizes), grouped.count
         depth, batches, rows = static(right.shape[-2]), groups, prod(shape[:-1])
+        pieces = depth, taps
         if groups == 1 and window.dilations[-1:] == (1,):  # neighbours lie side by side: one visit
             depth, taps = depth * window.sizes[-1], taps // window.sizes[-1]
     else:
         depth, batches, rows = static(left.shape[-1]), prod(shape[:-2]), shape[-2]
+        pieces = depth, 1
     columns = shape[-1] // groups
+    splits = in_parts and dtype is DType.F32 and classes.known[node.operands[1]]
+    if splits and pays_in_parts(rows, columns, *pieces):
+        split = classes.bytes[node.operands[0]]
+        return _parted_work(batches, rows, columns, depth * taps, split)
     if node.op == "conv" and groups > 1 and depth == 1:
         return ((rate("depthwise", dtype), _flops(classes, node, result)),), float(rows)
     if dtype not in _TILED:
@@ -227,6 +238,18 @@ def contraction_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Wo
         packed += classes.bytes[node.operands[0]]
     amounts, tiles = tile_amounts(dtype, batches, rows, columns, depth, taps, lanes)
     return (*amounts, *((("packed", packed),) if packed else ())), tiles
+
+
+def _parted_work(batches: int, rows: int, columns: int, depth: int, left: float) -> Work:
+    """What products in parts compute, and what is split: the rows once, and the weights for each
+    block of rows, where all of them do not stay near."""
+    tiles = float(batches * ceil(rows / _MATRIX) * ceil(columns / _MATRIX))
+    weights = DType.F32.itemsize * float(depth * columns)
+    is_kept = weights <= _KEPT_WEIGHTS
+    times = 1 if is_kept else batches * ceil(rows / _ROWS_OF_A_PANEL)
+    flops = 2.0 * _MATRIX**2 * tiles * depth
+    amounts = (("parted", flops), (rate("tile", DType.F32), tiles))
+    return (*amounts, ("packed", left + times * weights)), tiles
 
 
 def crossed_work(classes: EClasses, node: ENode, cls: int, lanes: int, threads: int = 1) -> Work:

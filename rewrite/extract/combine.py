@@ -342,7 +342,7 @@ def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
         if not is_readable(classes, base, position, part):
             return None
     window = base.node.op == "pool"
-    done, inner, reads = contraction_work, -1, base.reads
+    done, inner, reads = partial(contraction_work, in_parts=model.in_parts), -1, base.reads
     if window:
         done = pool_work
     elif base.node.op in _WORK:

@@ -46,7 +46,7 @@ _OTHERS: Mapping[str, float] = {
     "launch": 2.5e-6, "host": 100e-6, "barrier": 3e-6, "row": 1.8e-9,
     "masked": 1 / 1e9, "turned": 1 / 16e9, "scattered": 1 / 1.4e9,
     "gathered": 1 / 40e9, "picked": 1 / 2e9, "ordered": 1 / 0.9e9, "packed": 1 / 16e9,
-    "octets": 1 / 330e9, "paired": 1 / 165e9, "transformed": 1 / 5e9,
+    "octets": 1 / 330e9, "paired": 1 / 165e9, "parted": 1 / 300e9, "transformed": 1 / 5e9,
     "near": 1 / 12e9, "far": 1 / 12e9, "constant": 1 / 12e9,
 }  # fmt: skip
 """Bytes are as slow as where all cores share the memory: a tensor that is stored may displace what
@@ -95,10 +95,11 @@ REFERENCE_RATES: Mapping[str, float] = MappingProxyType(_reference_rates())
 class CostModel:
     """Rates of the machine, in seconds per amount; `features.py` says what each is paid for.
 
-    Vectors hold `lanes` elements of f32. `threads` run a dispatch,
-    but no more than `streams` of them share the bandwidth of the memory. `sizes` are typical sizes
-    of symbols; others count as 64. A second that hides behind others costs `hidden` of one, and the
-    share `behind` of reading constants hides behind the computing in any case.
+    Vectors hold `lanes` elements of f32, which are multiplied `in_parts` where that is faster.
+    `threads` run a dispatch, but no more than `streams` of them share the bandwidth of the memory.
+    `sizes` are typical sizes of symbols; others count as 64. A second that hides behind others
+    costs `hidden` of one, and the share `behind` of reading constants hides behind the computing in
+    any case.
     """
 
     rates: Mapping[str, float] = field(default_factory=lambda: REFERENCE_RATES)
@@ -108,6 +109,7 @@ class CostModel:
     sizes: Mapping[str, int] = field(default_factory=dict)
     hidden: float = _HIDDEN
     behind: float = 0.0
+    in_parts: bool = False
     # A constant stored costs little at run time, but not nothing.
     constant_byte: float = 1e-13
     constant: float = 1e-9
@@ -131,9 +133,11 @@ class CostModel:
             )
 
     @staticmethod
-    def of_vectors(lanes: int, threads: int = 1, has_matrices: bool = False) -> CostModel:
+    def of_vectors(
+        lanes: int, threads: int = 1, has_matrices: bool = False, in_parts: bool = False
+    ) -> CostModel:
         """The default for a CPU whose vectors hold `lanes` elements of f32, and which may have
-        instructions that multiply matrices of octets."""
+        instructions that multiply matrices of octets, and those of bf16."""
         slower = REFERENCE_LANES / lanes
         rates = {
             name: seconds * slower if _is_vectorised(name) else seconds
@@ -143,7 +147,7 @@ class CostModel:
             rates |= _OF_8_LANES
         if has_matrices:
             rates |= _OF_MATRICES
-        return CostModel(rates, lanes, threads=threads)
+        return CostModel(rates, lanes, threads=threads, in_parts=in_parts)
 
     def with_rates(self, rates: Mapping[str, float]) -> Self:
         """This model with some rates changed. Raises CallError for a name that no rate has."""
@@ -171,7 +175,8 @@ class CostModel:
         rates = " ".join(f"{name}={seconds!r}" for name, seconds in sorted(self.rates.items()))
         sizes = " ".join(f"{name}={size}" for name, size in sorted(self.sizes.items()))
         others = (
-            self.lanes, self.threads, self.streams, self.hidden, self.behind, self.constant_byte
+            self.lanes, self.threads, self.streams, self.hidden, self.behind, self.in_parts,
+            self.constant_byte,
         )  # fmt: skip
         return f"{rates}; {sizes}; {others} {self.constant!r}"
 

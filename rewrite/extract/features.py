@@ -6,6 +6,7 @@ A rate is named by what is done and, after a dot, by the element type that it is
     tile          visits of a register tile: what small depths and few columns pay
     octets        multiply-adds of integers that come from 8 bits, in fours; `paired` are those with
                   weights that need more bits
+    parted        those of f32 in parts, where the CPU multiplies matrices of bf16
     transformed   elements of the tiles and results that a winograd transforms
     product       multiply-adds of contractions that plain loops compute
     depthwise     multiply-adds of convolutions with one channel per group; planar are those along
@@ -22,7 +23,7 @@ A rate is named by what is done and, after a dot, by the element type that it is
     gathered      bytes that are read where data says, in runs
     picked        elements that are read one by one: where data says, or at a distance
     ordered       comparisons whose outcome nobody can guess
-    packed        bytes of a varying operand that are copied to panels
+    packed        bytes of a varying operand that are copied to panels, or of what is split in parts
     near, far     bytes read and stored, of tensors that caches hold and the rest of larger ones
     constant      bytes of constants: other dispatches have displaced them since the last run
 
@@ -44,13 +45,13 @@ TYPED = (
     "dear",
 )  # fmt: skip
 UNTYPED = (
-    "octets", "paired", "transformed", "row", "masked", "turned", "scattered", "gathered", "picked",
-    "ordered", "packed",
+    "octets", "paired", "parted", "transformed", "row", "masked", "turned", "scattered", "gathered",
+    "picked", "ordered", "packed",
 )  # fmt: skip
 MEMORY = ("near", "far", "constant")
 NEAR_BYTES = 2.0**20  # of one tensor
 UNIT_BYTES = 16384.0  # stored by one thread at a time
-_COUNTED = {*TYPED, "octets", "paired"} - {"tile"}
+_COUNTED = {*TYPED, "octets", "paired", "parted"} - {"tile"}
 OVERHEADS = ("launch", "host", "barrier")
 
 

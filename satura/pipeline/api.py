@@ -279,8 +279,10 @@ def compile(
         def search(model: Model, progress: Progress | None, refusals: Refusals | None) -> Rewritten:
             return rewrite_once(
                 model, chosen, limits, progress, strict,
-                lambda program: cost_model(cost, count, typical_sizes(program, dims)), refusals,
-                middles(dims),
+                lambda program: cost_model(
+                    cost, count, typical_sizes(program, dims), precision == "exact"
+                ),
+                refusals, middles(dims),
             )  # fmt: skip
 
         return Making(

@@ -18,7 +18,7 @@ from satura.rewrite.errors import CallError, FileError, brief
 from satura.rewrite.extract.cost import CostModel, given_or_default
 from satura.rewrite.extract.features import RATES
 
-VERSION = 4
+VERSION = 5
 COSTS = ("reference", "default", "calibrated")
 
 
@@ -82,8 +82,10 @@ def cost_model(
     cost: CostModel | str | None = None,
     threads: int = 1,
     sizes: Mapping[str, int] | None = None,
+    is_exact: bool = False,
 ) -> CostModel:
     """The cost model to search with: this CPU's by its instructions, or by rates measured here.
+    Where sums must be exact, f32 are not multiplied in parts.
 
     "reference" is the same on every machine: that of one thread and vectors of 16 lanes.
 
@@ -98,7 +100,8 @@ def cost_model(
     if cost == "reference":
         return CostModel().with_sizes(sizes or {})
     target = host_target()
-    model = CostModel.of_vectors(target.lanes, threads, target.multiplies_matrices)
+    in_parts = target.multiplies_matrices_of_bf16 and not is_exact
+    model = CostModel.of_vectors(target.lanes, threads, target.multiplies_matrices, in_parts)
     model = model.with_sizes(sizes or {})
     if cost != "calibrated":
         return model
