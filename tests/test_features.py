@@ -401,6 +401,52 @@ def test_weights_of_octets_are_read_as_they_are_packed(dtype: DType) -> None:
     assert done["cheap.f32"] == 16 * 48 and "cheap.i64" not in done
 
 
+@pytest.mark.parametrize(
+    ("dtype", "rows", "columns", "depth", "known"),
+    [
+        (DType.F32, 56, 64, 64, True), (DType.F32, 64, 31, 64, True),
+        (DType.F32, 64, 64, 15, True), (DType.F32, 64, 64, 2560, True),
+        (DType.F64, 64, 64, 64, True), (DType.F32, 64, 64, 64, False),
+    ],
+)  # fmt: skip
+def test_products_that_gain_nothing_in_parts_are_counted_as_they_are(
+    dtype: DType, rows: int, columns: int, depth: int, known: bool
+) -> None:
+    def done(model: CostModel) -> dict[str, float]:
+        build = Builder()
+        w = np.ones((depth, columns), dtype.numpy)
+        right = build.constant(w) if known else build.input("w", dtype, w.shape)
+        return amounts(
+            only(build, build.matmul(build.input("x", dtype, (rows, depth)), right), model)
+        )
+
+    assert done(CostModel(in_parts=True)) == done(MODEL) and "parted" not in done(MODEL)
+
+
+def test_products_in_parts_are_whole_matrices_of_what_is_split_once() -> None:
+    model = CostModel(in_parts=True)
+
+    def done(rows: int, columns: int, depth: int) -> dict[str, float]:
+        build = Builder()
+        x = build.input("x", DType.F32, (rows, depth))
+        return amounts(only(build, build.matmul(x, weights(build, depth, columns)), model))
+
+    def weights(build: Builder, *shape: int) -> int:
+        return build.constant(np.ones(shape, np.float32))
+
+    few = done(100, 40, 50)
+    assert few["parted"] == 2 * 128 * 64 * 50 and few["tile.f32"] == 4 * 2
+    assert few["packed"] == 4 * (100 * 50 + 50 * 40) and "contraction.f32" not in few
+    many = done(1000, 400, 500)  # whose weights do not stay near
+    assert many["packed"] == 4 * (1000 * 500 + 3 * 500 * 400)
+    build = Builder()
+    window = build.window(DType.F32, (3, 3), lo=(1, 1), hi=(1, 1))
+    x = build.input("x", DType.F32, (1, 8, 8, 16))
+    conv = amounts(only(build, build.conv(x, weights(build, 3, 3, 16, 32), window, 1), model))
+    assert conv["parted"] == 2 * 64 * 32 * 9 * 16
+    assert conv["packed"] == 4 * (64 * 16 + 9 * 16 * 32)
+
+
 def test_threads_share_what_is_long_enough() -> None:
     long = Features("loop", "f32", (("dear.f32", 1e8),), units=100.0)
     short = Features("loop", "f32", (("dear.f32", 1e3),), units=100.0)
@@ -418,6 +464,7 @@ def test_every_rate_has_a_default_and_matters() -> None:
         assert model.rates.keys() == set(RATES)
         assert all(seconds > 0 for seconds in model.rates.values())
         assert model.rates["octets"] * lanes == pytest.approx(16 * REFERENCE_RATES["octets"])
+        assert not model.in_parts and CostModel.of_vectors(lanes, in_parts=True).in_parts
         by_matrices = CostModel.of_vectors(lanes, has_matrices=True).rates
         assert by_matrices["octets"] < REFERENCE_RATES["octets"] / 2
         assert {**by_matrices, "octets": 0} == {**model.rates, "octets": 0}
@@ -494,6 +541,7 @@ def test_the_identity_tells_all_that_costs_depend_on() -> None:
         MODEL, MODEL.with_sizes({"n": 1}), MODEL.with_sizes({"n": 2}), CostModel(lanes=8),
         CostModel(threads=2), CostModel(streams=2), CostModel(constant=2e-9),
         CostModel(constant_byte=2e-13), CostModel.of_vectors(8), CostModel(behind=0.5),
+        CostModel(in_parts=True),
     ]  # fmt: skip
     assert len({model.identity for model in models}) == len(models)
 
