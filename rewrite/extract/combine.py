@@ -4,11 +4,12 @@ fuses; `forms.py` lists them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.amounts import (
+    Work,
     attention_work,
     contraction_work,
     crossed_work,
@@ -342,6 +343,7 @@ def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
         if not is_readable(classes, base, position, part):
             return None
     window = base.node.op == "pool"
+    done: Callable[[EClasses, ENode, int, int], Work]
     done, inner, reads = partial(contraction_work, in_parts=model.in_parts), -1, base.reads
     if window:
         done = pool_work
