@@ -269,7 +269,7 @@ def agrees(seed: int) -> bool:
     """Whether what is not finite is the interpreter's, and all else as near to sums of f64 as what
     the microkernel of f32 computes: its rms error is at most 1.1 times that. Of an odd seed little
     is near: there are several blocks of rows, and steps over a panel. Of some even ones blocks are
-    short, and panels are kept for the next. One thread computes all, or two."""
+    short, and panels are kept for the next; of some the depth is cut into slabs. One thread computes all, or two."""
     import satura
     from satura.backend.contraction import plan, problem
     from satura.rewrite.program.interpreter import interpret
@@ -277,10 +277,12 @@ def agrees(seed: int) -> bool:
     program, x = random_floats(seed, DType.F32)
     near = (1, 8192) if seed % 2 else (plan._NEAR_BYTES, plan._NEAR_PANEL)
     most = 1 if seed % 4 == 2 else plan._MOST_ROWS
+    slab = 30 if seed % 4 < 2 else plan._DEEP
     threads = 2 if seed // 4 % 2 else 1
     with (
         patch.object(plan, "_NEAR_BYTES", near[0]), patch.object(plan, "_NEAR_PANEL", near[1]),
-        patch.object(plan, "_MOST_ROWS", most),
+        patch.object(plan, "_MOST_ROWS", most), patch.object(plan, "_DEEP", slab),
+        patch.object(plan, "_SLAB", slab),
     ):  # fmt: skip
         split = np.asarray(satura.compile(program, threads=threads)(x=x))
     with patch.object(problem, "multiplies_in_parts", lambda *_: False):

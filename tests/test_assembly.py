@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from fractions import Fraction
 from functools import cache, lru_cache
-from itertools import chain, product
+from itertools import chain, pairwise, product
 from subprocess import PIPE
 from typing import IO
 
@@ -203,6 +203,10 @@ def test_matrices_are_multiplied_in_registers(cpu: str, program: str) -> None:
     """Evenly spaced rows where they lie, without a move through memory or other registers."""
     text = assembly_for(cpu, program)
     instruction, passes = MATRICES[program]
+    _, *splitting = re.split(r"\n(?=satura_microkernel_split_\w+:)", text)
+    for function in splitting:
+        function, _ = function.split("\n.Lfunc_end", 1)
+        text = text.replace(function, "")
     found = [re.findall(rf"\t{instruction}\t(.*)", block) for block in blocks(text)]
     steps = [block for block, each in zip(blocks(text), found, strict=True) if each]
     in_place = [step for step in steps if not re.search(r"[xyz]mm", step)]
@@ -222,6 +226,19 @@ def test_matrices_are_multiplied_in_registers(cpu: str, program: str) -> None:
     for name in ("ldtilecfg", "tilerelease"):
         assert len(re.findall(rf"\t{name}", text)) == 1, name
     assert text.index("\tldtilecfg") < text.index("\ttilerelease")
+
+
+@pytest.mark.parametrize("cpu", deep_but(HAVE_MATRICES[:1], HAVE_MATRICES))
+def test_a_chunk_is_split_between_the_products_of_another(cpu: str) -> None:
+    (split,) = re.findall(
+        r"\nsatura_microkernel_split_\w+:.*?\n.Lfunc_end", assembly_for(cpu, "split"), re.S
+    )
+    (step,) = (block for block in blocks(split) if block.count("\tvsubps") >= 4 * 32)
+    products = [match.start() for match in re.finditer(r"\ttdpbf16ps", step)]
+    assert 23 <= len(products) <= 24  # LLVM may put the last one behind this step and another
+    between = [step[start:end].count("\tvsubps") for start, end in pairwise(products)]
+    assert max(between) <= 8 and sum(between) >= 4 * 32 - 8
+    assert not re.search(r"zmm.*\(%rsp\)|\(%rsp\).*zmm", step), "no vector waits in memory"
 
 
 @pytest.mark.parametrize(

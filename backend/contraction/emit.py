@@ -22,6 +22,7 @@ from satura.backend.contraction.gathering import (
     panel_lines,
     preparation_lines,
     row_lines,
+    slab_lines,
     slots,
     split_lines,
     tile_lines,
@@ -75,19 +76,58 @@ def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     if spec.products.are_matrices:
         yield f"configure_matrices({spec.tile.rows[0] // GROUPS}, chunk)"
     yield "units = batches * blocks * panels"
-    yield "built = -1"
-    if _is_copied(spec):
-        yield "packed = -1"
-    yield "end = units * (thread + 1) // threads"
-    yield "for unit in range(units * thread // threads, end):"
-    yield from indent(1, _unit(spec, epilogue))
+    if spec.products is Products.PARTS:
+        yield from _places(spec, epilogue)
+    else:
+        yield "end = units * (thread + 1) // threads"
+        yield "built = -1"
+        if spec.right_packed:
+            yield "packed = -1"
+        yield "for unit in range(units * thread // threads, end):"
+        yield from indent(1, _unit(spec, epilogue))
     if spec.products.are_matrices:
         yield "release_matrices()"
 
 
+def _places(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
+    """Block by block of rows, slab by slab of its depth: the units that there are of it."""
+    yield "from_unit = units * thread // threads"
+    yield "to_unit = units * (thread + 1) // threads"
+    yield "to_place = (to_unit + panels - 1) // max(panels, 1) if from_unit < to_unit else 0"
+    yield "for place in range(from_unit // max(panels, 1), to_place):"
+    panel = [*panel_lines(spec), *_column_lines(spec), "for step in range(steps):"]
+    panel += indent(1, _step(spec, epilogue))
+    slab = [
+        *slab_lines(spec),
+        *row_lines(spec),
+        "for panel in range(from_panel, to_panel):",
+        *indent(1, panel),
+    ]
+    body = [*_place(spec), *_block(spec)]
+    body += ["from_panel = max(from_unit - place * panels, 0)"]
+    body += ["to_panel = min(to_unit - place * panels, panels)"]
+    body += ["for slab in range(slabs):", *indent(1, slab)]
+    yield from indent(1, body)
+
+
 def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
-    tallest, width = spec.tile.rows[0], spec.width
+    yield "panel = unit % panels"
+    yield "place = unit // panels"
     yield from _place(spec)
+    yield from _block(spec)
+    if not spec.left_packed:
+        yield "new_rows = place != built"
+    yield "if place != built:"
+    yield from indent(1, ["built = place", *row_lines(spec)])
+    yield from panel_lines(spec)
+    yield from _column_lines(spec)
+    yield "for step in range(steps):"
+    yield from indent(1, _step(spec, epilogue))
+
+
+def _block(spec: ContractionSpec) -> Iterator[str]:
+    """The rows of a block, and its tiles."""
+    tallest = spec.tile.rows[0]
     if spec.products.are_matrices:  # blocks of whole tiles
         yield f"every = (rows + {tallest - 1}) // {tallest}"
         yield f"first_row = every * block // blocks * {tallest}"
@@ -99,24 +139,20 @@ def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     if not spec.tile.is_filled:
         yield "least = row_count // max(tiles, 1)"
         yield "larger = row_count - least * tiles"
-    if not spec.left_packed:
-        yield "new_rows = place != built"
-    yield "if place != built:"
-    yield from indent(1, ["built = place", *row_lines(spec)])
-    yield from panel_lines(spec)
+
+
+def _column_lines(spec: ContractionSpec) -> Iterator[str]:
+    """The columns of a panel."""
+    width = spec.width
     group = f"batch{spec.batches - 1} * columns + " if spec.grouped else ""
     yield f"first_column = {group}panel * {width}"
     if not spec.full:
         yield f"column_count = min({width}, columns - panel * {width})"
-    yield "for step in range(steps):"
-    yield from indent(1, _step(spec, epilogue))
 
 
 def _place(spec: ContractionSpec) -> Iterator[str]:
-    """Where a unit is: its `panel`, `block` and batches; what its rows and its panel depend on."""
+    """Where the units of a `place` are: its `block` and batches; what its rows depend on."""
     batches = spec.batches
-    yield "panel = unit % panels"
-    yield "place = unit // panels"
     group = ""
     if spec.shares_tables:
         batches -= 1
@@ -126,7 +162,7 @@ def _place(spec: ContractionSpec) -> Iterator[str]:
         yield f"shift = batch{batches} * left_batch{batches}"
     yield "block = place % blocks"
     yield "batch = place // blocks"
-    if _is_copied(spec):
+    if spec.right_packed and spec.products is not Products.PARTS:
         yield f"piece = (batch{group}) * panels + panel"
     for axis in reversed(range(1, batches)):
         yield f"batch{axis} = batch % batch_extent{axis}"
@@ -135,19 +171,15 @@ def _place(spec: ContractionSpec) -> Iterator[str]:
         yield "batch0 = batch"
 
 
-def _is_copied(spec: ContractionSpec) -> bool:
-    """Whether a panel is copied where there is no other, if that is not the one there."""
-    return spec.right_packed and spec.products is not Products.PARTS
-
-
 def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield "first_tap = step // depth_steps * tap_step"
     yield "first_depth = step % depth_steps * depth_step"
     yield "step_taps = min(tap_step, taps - first_tap)"
-    yield "step_depth = min(depth_step, depth - first_depth)"
     if spec.products is Products.PARTS:
+        yield "step_depth = min(depth_step, slab_depth - first_depth)"
         yield from split_lines(spec)
     else:
+        yield "step_depth = min(depth_step, depth - first_depth)"
         yield f"step_weights = weights + (first_tap * depth + first_depth) * {spec.line}"
     if not spec.right_packed:
         yield from _next_weights(spec)
@@ -155,10 +187,15 @@ def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     body = [tile_size(spec)]
     if not spec.products.are_matrices:  # they are done before anything could come
         body += ["if step == steps - 1:", *indent(1, _fetches(spec, epilogue))]
-    body += ["accumulators = scratch + tile * tile_pitch", *tile_lines(spec)]
-    body += [] if spec.products is Products.PARTS else _ahead(spec)
-    body += [*_microkernels(spec), "if step == steps - 1:"]
-    body += indent(1, _epilogue(spec, epilogue))
+    done = "step == steps - 1"
+    if spec.products is Products.PARTS:
+        body += ["accumulators = scratch + (panel - from_panel) * panel_sums + tile * tile_pitch"]
+        body += [*tile_lines(spec), *_parts(spec)]
+        done += " and slab == slabs - 1"
+    else:
+        body += ["accumulators = scratch + tile * tile_pitch", *tile_lines(spec), *_ahead(spec)]
+        body += _microkernels(spec)
+    body += [f"if {done}:", *indent(1, _epilogue(spec, epilogue))]
     yield from indent(1, body)
 
 
@@ -192,18 +229,15 @@ def _next_weights(spec: ContractionSpec) -> Iterator[str]:
 
 def _microkernels(spec: ContractionSpec) -> Iterator[str]:
     """The call of the microkernel whose number of rows is that of the tile."""
-    ahead = "step_source" if spec.products is Products.PARTS else "ahead"
     arguments = (
         "table, pitch, hops, tile_taps, tile_depth, "
-        f"{_offset(spec)}, step_weights, {ahead}, "
+        f"{_offset(spec)}, step_weights, ahead, "
         "accumulators, step"
     )
     if spec.products.are_matrices:
         arguments += ", chunk, apart"
     if spec.is_integer:
         arguments += ", heads"
-    if spec.products is Products.PARTS:
-        arguments += ", step_elements"
     if spec.tile.part:
         (name,) = spec.tile_names
         parts = f"({slots(spec.tile)}) // {spec.tile.part}"
@@ -215,17 +249,32 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
         few = microkernel_lines(spec.tile, spec.tail_names, arguments)
         wide = f"column_count > {spec.tile.tail * lanes_of(spec.products)}"
         lines = [f"if {wide}:", *indent(1, lines), "else:", *indent(1, few)]
-    if spec.products is Products.PARTS:
-        (name,) = spec.tile_names
-        lines = ["if is_new and tile == 0:", f"{INDENT}split_{name}({arguments})"]
-        lines += ["else:", f"{INDENT}{name}({arguments})"]
-        exact = f"exact_parts_{spec.tile.rows[0]}x{spec.tile.vectors}"
-        hops = f"hops - first_tap * {_WORD}" if gathers(spec) else "hops"
-        given = f"table, pitch, {hops}, taps, elements, chunk, apart, source, accumulators"
-        given += ", scratch + rows_offset, flags"
-        lines += ["if step == steps - 1 and load_int64(flags, 0) != 0:"]
-        lines += [f"{INDENT}{exact}({given})"]
     yield from lines
+
+
+def _parts(spec: ContractionSpec) -> Iterator[str]:
+    """The calls of the microkernels of parts: the first tile splits what the others multiply, and
+    rows that are not split are summed once more."""
+    (name,) = spec.tile_names
+    arguments = (
+        f"table, pitch, hops, tile_taps, tile_depth, {_offset(spec)}, step_weights, step_source,"
+        " accumulators, slab + step, chunk, apart, step_elements"
+    )
+    yield "is_flagged = step == steps - 1 and load_int64(flags, 0) != 0"
+    yield "if is_flagged and slab > 0:"
+    yield f"{INDENT}for k in range({spec.tile.rows[0] * spec.width}):"
+    yield f"{INDENT * 2}put_f32(before, k, get_f32(accumulators, k))"
+    yield "if is_new and tile == 0:"
+    yield f"{INDENT}split_{name}({arguments})"
+    yield "else:"
+    yield f"{INDENT}{name}({arguments})"
+    hops = f"hops - first_tap * {_WORD}" if gathers(spec) else "hops"
+    places = f"source + slab_element * {spec.line}, accumulators, scratch + rows_offset, flags"
+    yield "if is_flagged:"
+    yield f"{INDENT}exact_parts_{spec.tile.rows[0]}x{spec.tile.vectors}("
+    yield f"{INDENT * 2}table, pitch, {hops}, taps, slab_elements, chunk, apart, {places},"
+    yield f"{INDENT * 2}before, slab"
+    yield f"{INDENT})"
 
 
 def _offset(spec: ContractionSpec) -> str:

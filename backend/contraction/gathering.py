@@ -47,7 +47,7 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "all_hops = scratch + hops_offset"
     if spec.products is Products.PARTS:
         yield "flags = scratch + flags_offset"
-        yield f"chunks = depth // (chunk * {PARTS})"
+        yield "before = scratch + before_offset"
         yield "tags = scratch + tags_offset"  # of kept panels: which ones they are
         yield "for slot in range(kept):"
         yield f"{INDENT}store_int64(tags, slot, 0)"
@@ -179,14 +179,24 @@ def panel_lines(spec: ContractionSpec) -> Iterator[str]:
     yield from indent(1, copied)
 
 
+def slab_lines(spec: ContractionSpec) -> Iterator[str]:
+    """Once per slab: which part of the depth it has. All slabs but the last have whole chunks."""
+    yield "first_word = slab * slab_words"
+    yield "slab_depth = min(slab_words, depth - first_word)"
+    yield f"chunks = slab_depth // (chunk * {PARTS})"
+    yield f"slab_element = first_word // {PARTS} * 2"
+    yield f"slab_elements = min(elements - slab_element, slab_depth // {PARTS} * 2)"
+
+
 def split_lines(spec: ContractionSpec) -> Iterator[str]:
     """Once per step: the parts of its weights, if they are not those that are kept there."""
     yield f"first_element = first_depth // {PARTS} * 2"
-    yield f"step_elements = min(elements - first_element, step_depth // {PARTS} * 2)"
-    yield f"step_source = source + (first_tap * elements + first_element) * {spec.line}"
-    yield "is_new = tiles > 0 and (steps > 1 or load_int64(tags, place_kept) != source)"
+    yield f"step_elements = min(slab_elements - first_element, step_depth // {PARTS} * 2)"
+    first = "first_tap * elements + slab_element + first_element"
+    yield f"step_source = source + ({first}) * {spec.line}"
+    yield "is_new = tiles > 0 and load_int64(tags, place_kept) != step_source"
     yield "if is_new:"  # the first tile splits the other chunks
-    yield f"{INDENT}store_int64(tags, place_kept, source)"
+    yield f"{INDENT}store_int64(tags, place_kept, step_source)"
     yield f"{INDENT}chunk_of_parts(step_source, weights, step_elements, chunk)"
     yield "step_weights = weights"
 

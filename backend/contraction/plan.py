@@ -32,6 +32,8 @@ _NEAR_BYTES, _LEAST_NEAR = 1536 * 1024, 2  # of parts of rows and of panels: sta
 _LEAST_KEPT = 64  # rows that are beside panels which stay for the next ones
 _NEAREST_BYTES = 16 * 1024  # of rows of octets, which each panel sees: stay in the first cache
 _NEAR_PANEL = 128 * 1024  # of parts of a panel
+_DEEP, _SLAB = 1024, 768  # elements of rows that are multiplied slab by slab, and of a slab
+_SUMS_BYTES = 2 * 1024 * 1024  # of a block, between two slabs
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,14 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         beside = _NEAR_BYTES - panels * taps * depth * spec.line
         limit = _NEAR_BYTES if beside >= _LEAST_KEPT * depth * word else _NEAR_PANEL
         pieces = PARTS * chunk
-    tap_step, depth_step = _panel_steps(taps, depth, limit // spec.line, pieces)
+    slabs, slab = 1, depth
+    if parted and by_rows and call.taps * call.depth > _DEEP:
+        slabs, slab = _slabs(depth, call.taps * call.depth, pieces)
+        limit = slab * spec.line
+    tap_step, depth_step = _panel_steps(taps, slab, limit // spec.line, pieces)
     if spec.tile.part:  # where the words of a tap begin is in the panel's table
         tap_step, depth_step = taps, max(1, depth)
-    tap_steps, depth_steps = -(-taps // tap_step), -(-depth // depth_step)
+    tap_steps, depth_steps = -(-taps // tap_step), -(-slab // depth_step)
     steps = max(1, tap_steps * depth_steps)
     groups = call.batches[-1] if spec.grouped else 1
     neighbours = groups if spec.shares_tables else 1  # units of the same rows follow one another
@@ -72,8 +78,10 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     kept, panel_pitch = 1, tap_step * depth_step * spec.line
     if parted:
         if steps == 1:
-            kept = _kept_panels(panels, panel_pitch, depth * word, prod(call.batches), row_count)
-        fits = _rows_beside(kept * panel_pitch, depth * word, tallest)
+            kept = _kept_panels(panels, panel_pitch, slab * word, prod(call.batches), row_count)
+        fits = _rows_beside(kept * panel_pitch, slab * word, tallest)
+        if slabs > 1:
+            kept, fits = 1, _rows_between_slabs(fits, panels * spec.line, tallest)
     blocks = row_blocks(
         row_count, prod(call.batches) // neighbours, panels * neighbours, threads, fits,
         tallest, taps, taps * depth, spec.tile.vectors, spec.width // spec.tile.vectors,
@@ -83,7 +91,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         every = -(-row_count // tallest)
         most_rows = -(-every // blocks) * tallest
     tiles = -(-most_rows // tallest)
-    row_axes, seen = call.rows, depth * max(1, spec.shared)
+    row_axes, seen = call.rows, slab * max(1, spec.shared)
     if spec.banded:
         row_axes = rows_of_copies(call.rows, LINE if spec.planar else seen * word)
     last = row_axes[-1]
@@ -91,8 +99,12 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     joins = joins and last.stride == depth * word and not spec.shared and not spec.tile.part
 
     layout = Layout()
-    tile_pitch = tallest * spec.line if steps > 1 else 0
-    layout.take(tallest * spec.line if steps == 1 else tiles * tile_pitch)
+    tile_bytes = tallest * spec.line
+    tile_pitch = tile_bytes if steps > 1 or slabs > 1 else 0
+    panel_sums = tiles * tile_pitch if slabs > 1 else 0
+    layout.take(
+        panels * panel_sums if slabs > 1 else tile_bytes if steps == 1 else tiles * tile_pitch
+    )
     table_pitch = taps * tallest * _WORD
     values: dict[str, Argument] = {
         "left": call.left, "right": call.right, "scratch": call.scratch,
@@ -118,7 +130,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         positions = positions_of_band(call.rows, rows, most_rows) if spec.banded else most_rows
         position = seen * word
         if spec.planar:  # an odd number of lines: so the planes of a position lie in different sets
-            position = depth // chunk * LINE
+            position = slab // chunk * LINE
             values["apart"] = (positions // 2 * 2 + 1) * LINE
         values["rows_offset"] = layout.take((positions + 1) * position + _BEYOND)
         values["positions"] = positions
@@ -127,6 +139,8 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         values["kept"], values["panel_pitch"] = kept, panel_pitch
         values["panel_offset"] = layout.take(kept * panel_pitch)
         values["tags_offset"] = layout.take(kept * _WORD)
+        values["slabs"], values["slab_words"], values["panel_sums"] = slabs, slab, panel_sums
+        values["before_offset"] = layout.take(tile_bytes)
     elif spec.right_packed:
         values["panel_offset"] = layout.take((taps * depth + spec.heads) * spec.line)
     for axis, extent in enumerate(call.batches):
@@ -176,6 +190,19 @@ def _rows_nearby(fits: int, row: int, tallest: int) -> int:
     cache, if that is some tiles."""
     near = _NEAREST_BYTES // max(1, row) // tallest * tallest
     return min(fits, near) if near >= _LEAST_NEAR * tallest else fits
+
+
+def _slabs(words: int, elements: int, pieces: int) -> tuple[int, int]:
+    """How many slabs of whole pieces so many words of a row are, and how many words one has."""
+    count = -(-elements // _SLAB)
+    slab = -(-words // (count * pieces)) * pieces
+    return -(-words // slab), slab
+
+
+@defer
+def _rows_between_slabs(fits: int, row: int, tallest: int) -> int:
+    """How many of these rows a block may have, whose sums wait for the next slab: `row` bytes."""
+    return max(min(fits, _SUMS_BYTES // max(1, row)), _LEAST_NEAR * tallest)
 
 
 @defer

@@ -108,7 +108,8 @@ def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[st
     """A loop that vectorises where the depth is contiguous, and one for other strides."""
     if spec.products is Products.PARTS:
         flagged = "apart, scratch + rows_offset, flags"
-        return [f"row_of_parts({source}, copy, elements, chunk, chunks, {flagged})"]
+        first = f"{source} + slab_element * {spec.dtype.itemsize}"
+        return [f"row_of_parts({first}, copy, slab_elements, chunk, chunks, {flagged})"]
     if spec.octets_banded:
         return [f"row_of_octets({source}, copy, depth, chunk, apart, left_zero)"]
     read, put = f"read_{spec.dtype.value}", f"put_{spec.word.value}"

@@ -249,4 +249,5 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
         names += ["chunk", "apart"]
     if spec.products is Products.PARTS:
         names += ["elements", "positions", "flags_offset", "kept", "panel_pitch", "tags_offset"]
+        names += ["slabs", "slab_words", "panel_sums", "before_offset"]
     return tuple(names)

@@ -50,8 +50,9 @@ def parts_helper(name: str) -> Helper | None:
     Of `flags`, one per position from `base` on behind one for all, it sets those that matter.
     `chunk_of_parts(source, target, elements, chunk)` splits the first chunk of a panel, whose taps
     have so many elements.
-    `exact_parts_RxV(rows, pitch, hops, taps, elements, chunk, apart, panel, tile, base, flags)`
-    sums flagged rows over all taps and the f32 panel, in the order of the microkernel of f32.
+    `exact_parts_RxV(rows, pitch, hops, taps, elements, chunk, apart, panel, tile, base, flags,
+    before, resume)` sums flagged rows over all taps and the f32 panel, in the order of the
+    microkernel of f32: from 0 where `resume` is 0, and else from their sums in the tile `before`.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -60,7 +61,7 @@ def parts_helper(name: str) -> Helper | None:
         return outlined_helper(name, _split_first, 4)
     if match[1]:
         size = partial(_exact_tile, rows=int(match[1]), vectors=int(match[2]))
-        return outlined_helper(name, size, 11)
+        return outlined_helper(name, size, 13)
     return outlined_helper(name, _split_row, 8)
 
 
@@ -134,7 +135,7 @@ def _split_first(
 def _exact_tile(
     code: Code, table: ir.Value, pitch: ir.Value, hops: ir.Value, taps: ir.Value,
     elements: ir.Value, chunk: ir.Value, apart: ir.Value, panel: ir.Value, tile: ir.Value,
-    base: ir.Value, flags: ir.Value, *, rows: int, vectors: int,
+    base: ir.Value, flags: ir.Value, before: ir.Value, resume: ir.Value, *, rows: int, vectors: int,
 ) -> None:  # fmt: skip
     builder = code.builder
     line = code.integer(vectors * LINE)
@@ -178,19 +179,24 @@ def _exact_tile(
         return code.loop(elements, state, step)
 
     def row(m: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-        (to,) = state
+        to, start = state
         (is_flagged,) = over_taps(
             m, [code.integer(0)], lambda _, flag, state: [builder.or_(flag, *state)]
         )
 
         def exact() -> list[ir.Value]:
             zeros = [ir.Constant(vector_of(F32), [0.0] * EDGE)] * vectors
-            _, *sums = over_taps(m, [panel, *zeros], summed)
+            first = code.either(
+                builder.icmp_signed("!=", resume, code.integer(0)),
+                lambda: [code.load(start, n, vector_of(F32)) for n in range(vectors)],
+                lambda: list[ir.Value](zeros),
+            )
+            _, *sums = over_taps(m, [panel, *first], summed)
             for n, total in enumerate(sums):
                 code.store(to, n, total)
             return []
 
         code.either(builder.icmp_signed("!=", is_flagged, code.integer(0)), exact, list)
-        return [code.add(to, line)]
+        return [code.add(to, line), code.add(start, line)]
 
-    code.loop(code.integer(rows), [tile], row)
+    code.loop(code.integer(rows), [tile, before], row)
