@@ -45,7 +45,7 @@ class Model(threading.local):
 
 MODEL = Model()
 SCALES = 1.0, 1e-36, 1e-15, 1e25, 1e30
-TELLING = 10, 40  # taps of unevenly cut depths; panels that take the place of those that are kept
+TELLING = 10, 40, 52  # taps of depths cut unevenly; panels in the place of kept ones; slabs
 RUN: Counter[str] = Counter()
 FAULTS: list[str] = []
 
@@ -269,7 +269,8 @@ def agrees(seed: int) -> bool:
     """Whether what is not finite is the interpreter's, and all else as near to sums of f64 as what
     the microkernel of f32 computes: its rms error is at most 1.1 times that. Of an odd seed little
     is near: there are several blocks of rows, and steps over a panel. Of some even ones blocks are
-    short, and panels are kept for the next; of some the depth is cut into slabs. One thread computes all, or two."""
+    short, and panels are kept for the next; of some the depth is cut into slabs. One thread
+    computes all, or two."""
     import satura
     from satura.backend.contraction import plan, problem
     from satura.rewrite.program.interpreter import interpret
