@@ -46,7 +46,7 @@ _OTHERS: Mapping[str, float] = {
     "launch": 2.5e-6, "host": 100e-6, "barrier": 3e-6, "row": 1.8e-9,
     "masked": 1 / 1e9, "turned": 1 / 16e9, "scattered": 1 / 1.4e9,
     "gathered": 1 / 40e9, "picked": 1 / 2e9, "ordered": 1 / 0.9e9, "packed": 1 / 16e9,
-    "octets": 1 / 330e9, "paired": 1 / 165e9, "parted": 1 / 300e9, "transformed": 1 / 5e9,
+    "octets": 1 / 330e9, "paired": 1 / 165e9, "parted": 1 / 270e9, "transformed": 1 / 5e9,
     "near": 1 / 12e9, "far": 1 / 12e9, "constant": 1 / 12e9,
 }  # fmt: skip
 """Bytes are as slow as where all cores share the memory: a tensor that is stored may displace what
