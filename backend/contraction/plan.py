@@ -77,11 +77,11 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         rows, row_count = widened_rows(rows), widened_count(rows)
     kept, panel_pitch = 1, tap_step * depth_step * spec.line
     if parted:
-        if steps == 1:
+        if steps == slabs == 1:
             kept = _kept_panels(panels, panel_pitch, slab * word, prod(call.batches), row_count)
         fits = _rows_beside(kept * panel_pitch, slab * word, tallest)
         if slabs > 1:
-            kept, fits = 1, _rows_between_slabs(fits, panels * spec.line, tallest)
+            fits = _rows_between_slabs(fits, panels * spec.line, tallest)
     blocks = row_blocks(
         row_count, prod(call.batches) // neighbours, panels * neighbours, threads, fits,
         tallest, taps, taps * depth, spec.tile.vectors, spec.width // spec.tile.vectors,

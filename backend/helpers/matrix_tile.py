@@ -129,7 +129,7 @@ def matrix_tile(
 
     def multiplied(
         at: list[tuple[ir.Value, ir.Value]], part: ir.Value, weights: ir.Value,
-        between: Callable[[float], None] = lambda done: None,
+        between: Callable[[float], None] = lambda share: None,
     ) -> None:  # fmt: skip
         """Adds the products of a chunk, whose row groups are `at` an address with a stride, and
         whose parts are so many bytes apart there. `between` is what is done meanwhile: it is told

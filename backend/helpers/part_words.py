@@ -14,7 +14,7 @@ from llvmlite import ir
 from satura.backend.helpers.vector import F32, INT32, INT64, Code
 from satura.backend.matrices import EDGE, LINE, VECTORS
 
-_HIGH, _HALF = 0xFFFF0000, 0x8000
+HIGH, _HALF = 0xFFFF0000, 0x8000
 
 
 def vector_of(scalar: ir.Type) -> ir.VectorType:
@@ -42,9 +42,9 @@ def _parts(code: Code, bits: ir.Value) -> list[ir.Value]:
         left = builder.fsub(builder.bitcast(whole, floats), builder.bitcast(part, floats))
         return builder.bitcast(left, vector_of(INT32))
 
-    high = builder.and_(bits, all_of(_HIGH))
+    high = builder.and_(bits, all_of(HIGH))
     rest = without(bits, high)
-    middle = builder.and_(builder.add(rest, all_of(_HALF)), all_of(_HIGH))
+    middle = builder.and_(builder.add(rest, all_of(_HALF)), all_of(HIGH))
     return [high, middle, without(rest, middle)]
 
 

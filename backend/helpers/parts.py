@@ -26,6 +26,7 @@ from llvmlite import ir
 from satura.backend.helpers.kinds import Helper
 from satura.backend.helpers.matrix_tile import first_words
 from satura.backend.helpers.part_words import (
+    HIGH,
     SplitChunk,
     all_of,
     line_of_zeros,
@@ -35,7 +36,7 @@ from satura.backend.helpers.part_words import (
 from satura.backend.helpers.vector import F32, INT32, INT64, Code, outlined_helper
 from satura.backend.matrices import EDGE, LARGE, LINE, PARTS, TINY
 
-_HIGH, _MAGNITUDE = 0xFFFF0000, 0x7FFFFFFF
+_MAGNITUDE = 0x7FFFFFFF
 _WORD = 4
 _Body = Callable[[ir.Value, ir.Value, list[ir.Value]], list[ir.Value]]
 _NAME = re.compile(r"exact_parts_(\d+)x(\d+)|row_of_parts|chunk_of_parts")
@@ -162,7 +163,7 @@ def _exact_tile(
         total = F32(-0.0)
         for part in reversed(range(PARTS)):
             bits = code.load(code.add(first, code.multiply(apart, part)), word, INT32)
-            low, high = builder.shl(bits, INT32(16)), builder.and_(bits, INT32(_HIGH))
+            low, high = builder.shl(bits, INT32(16)), builder.and_(bits, INT32(HIGH))
             value = builder.bitcast(builder.select(is_low, low, high), F32)
             total = builder.fadd(total, value)
         value = builder.select(builder.icmp_signed("!=", flag, code.integer(0)), whole, total)
