@@ -97,7 +97,7 @@ class GuardedInstance(Instance):
         written = [*self.buffers, *map(_bytes, tensors.values())]
         for step in range(len(self.executor)):
             before = [each.copy() for each in written]
-            changed = [np.zeros(each.size, np.int64) for each in written]
+            changed = [np.zeros(each.size, np.uint8) for each in written]  # by how many threads
             after = [each.copy() for each in written]
             threads = min(self.executor.width(step), THREADS)
             for thread in range(threads):
@@ -105,7 +105,7 @@ class GuardedInstance(Instance):
                 for now, old, count, new in zip(written, before, changed, after, strict=True):
                     differs = now != old
                     count += differs
-                    new[differs] = now[differs]
+                    np.copyto(new, now, where=differs)
                     now[:] = old
             assert all(count.max(initial=0) <= 1 for count in changed), "threads write one byte"
             for now, new in zip(written, after, strict=True):

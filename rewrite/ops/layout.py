@@ -28,8 +28,9 @@ def reshape(x: TensorType, shape: Shape) -> TensorType:
 def broadcast(x: TensorType, shape: Shape) -> TensorType:
     """Axes of extent 1 are repeated up to `shape`; the rank stays."""
     refuse_unless(len(shape.dims) == x.rank, f"{shape} has another rank than {x}")
-    for old, new in zip(x.shape, shape.dims, strict=True):
-        refuse_unless(is_one(old) or old in (new, 1), f"{x} does not broadcast to {shape}")
+    pairs = zip(x.shape, shape.dims, strict=True)
+    fits = all(is_one(old) or old in (new, 1) for old, new in pairs)
+    refuse_unless(fits, f"{x} does not broadcast to {shape}")
     return x.with_shape(shape.dims)
 
 

@@ -219,10 +219,13 @@ def _matmul(x: Array, y: Array) -> Array:
 )
 def matmul(x: TensorType, y: TensorType) -> TensorType:
     """Matrix products of x [*batch, m, k] and y [*batch, k, n]; batch extents are equal."""
-    refuse_unless(x.rank == y.rank >= 2 and x.dtype is y.dtype, f"{x} and {y} do not multiply")
+    if not x.rank == y.rank >= 2 or x.dtype is not y.dtype:
+        raise Refuse(f"{x} and {y} do not multiply")
     refuse_unless(x.dtype is not DType.BOOL, "bool tensors have no matmul")
-    refuse_unless(x.shape[:-2] == y.shape[:-2], f"batch extents of {x} and {y} differ")
-    refuse_unless(x.shape[-1] == y.shape[-2], f"inner extents of {x} and {y} differ")
+    if x.shape[:-2] != y.shape[:-2]:
+        raise Refuse(f"batch extents of {x} and {y} differ")
+    if x.shape[-1] != y.shape[-2]:
+        raise Refuse(f"inner extents of {x} and {y} differ")
     return x.with_shape((*x.shape[:-1], y.shape[-1]))
 
 

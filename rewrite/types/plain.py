@@ -46,19 +46,22 @@ def _is_plain(value: object, of_user: bool = False) -> bool:
     kind: type = type(value)
     if kind is int:
         return -_LARGEST_NUMBER <= cast(int, value) <= _LARGEST_NUMBER
-    if kind in _LEAVES:
-        return True
     if kind is tuple:
-        return all(_is_plain(part, of_user) for part in cast(tuple[object, ...], value))
+        for part in cast(tuple[object, ...], value):
+            if not _is_plain(part, of_user):  # a loop: a rule's check asks a million times
+                return False
+        return True
+    if _is_leaf(kind):
+        return True
     if kind is Constant:
         return type(cast(Constant, value).kept) in (np.ndarray, type(None))
-    if isinstance(value, Enum):
-        return True
     if not _is_whole(kind):
         return of_user and kind in _LEAVES_OF_USERS
     of_user = issubclass(kind, UserAttribute)
-    parts = all(_is_plain(getattr(value, name), of_user) for name in field_names(kind))
-    return parts and _flaw(value) is None
+    for name in field_names(kind):
+        if not _is_plain(getattr(value, name), of_user):
+            return False
+    return _flaw(value) is None
 
 
 def _make_plain(value: object, of_user: bool = False) -> object:
@@ -101,6 +104,12 @@ def _flaw(value: object) -> str | None:
     return None
 
 
+@cache
+def _is_leaf(kind: type) -> bool:
+    return kind in _LEAVES or issubclass(kind, Enum)
+
+
+@cache
 def _is_whole(kind: type) -> bool:
     return kind in _WHOLES or issubclass(kind, UserAttribute)
 
