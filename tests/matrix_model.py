@@ -272,18 +272,18 @@ def agrees(seed: int) -> bool:
     short, and panels are kept for the next; of some the depth is cut into slabs. One thread
     computes all, or two."""
     import satura
-    from satura.backend.contraction import plan, problem
+    from satura.backend.contraction import cut, problem
     from satura.rewrite.program.interpreter import interpret
 
     program, x = random_floats(seed, DType.F32)
-    near = (1, 8192) if seed % 2 else (plan._NEAR_BYTES, plan._NEAR_PANEL)
-    most = 1 if seed % 4 == 2 else plan._MOST_ROWS
-    slab = 30 if seed % 4 < 2 else plan._DEEP
+    near = (1, 8192) if seed % 2 else (cut._NEAR_BYTES, cut._NEAR_PANEL)
+    most = 1 if seed % 4 == 2 else cut._MOST_ROWS
+    slab = 30 if seed % 4 < 2 else cut._DEEP
     threads = 2 if seed // 4 % 2 else 1
     with (
-        patch.object(plan, "_NEAR_BYTES", near[0]), patch.object(plan, "_NEAR_PANEL", near[1]),
-        patch.object(plan, "_MOST_ROWS", most), patch.object(plan, "_DEEP", slab),
-        patch.object(plan, "_SLAB", slab),
+        patch.object(cut, "_NEAR_BYTES", near[0]), patch.object(cut, "_NEAR_PANEL", near[1]),
+        patch.object(cut, "_MOST_ROWS", most), patch.object(cut, "_DEEP", slab),
+        patch.object(cut, "_SLAB", slab),
     ):  # fmt: skip
         split = np.asarray(satura.compile(program, threads=threads)(x=x))
     with patch.object(problem, "multiplies_in_parts", lambda *_: False):
