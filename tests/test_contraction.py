@@ -324,9 +324,11 @@ def test_results_do_not_depend_on_threads_tiles_or_blocks(tile: Tile) -> None:
         computed(spec, call, out, np.zeros(200, np.float32), -1e30, threads, planned_for)
         results.append(out)
     reference = np.zeros((100, 200), np.float32)
-    for k in range(3000):  # f64 holds the product exactly: one rounding, as an FMA
-        step = reference + np.outer(x[:, k].astype(np.float64), w[k])
-        reference = step.astype(np.float32)
+    for first in range(0, 3000, 500):  # six steps, of no more than 512
+        chain = np.zeros_like(reference)
+        for k in range(first, first + 500):  # f64 holds the product exactly: one rounding, as FMAs
+            chain = (chain + np.outer(x[:, k].astype(np.float64), w[k])).astype(np.float32)
+        reference = reference + chain
     for result in results:
         np.testing.assert_array_equal(result, results[0])
     np.testing.assert_allclose(results[0], reference, rtol=1e-6, atol=1e-5)

@@ -45,7 +45,7 @@ _F32, _WORD = 4, 8
 _MINUS_INFINITY = 0xFF800000
 _SCORE_BYTES = 512 * 1024  # of a block: they are read and written thrice, beside the panels
 _MOST_ROWS = 192  # of a block, for which panels of values come from the last cache again
-_DEEPEST = 4096  # keys of a piece: so much of a panel stays in the second cache
+_DEEPEST = 512  # keys of a piece, whose values are summed one after the other
 
 _OPERANDS = ("query", "key", "bias", "value")
 

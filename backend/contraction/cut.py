@@ -12,6 +12,7 @@ from satura.backend.sizes.size import defer
 
 _POINTER = 8  # bytes
 _PANEL_BYTES = 640 * 1024  # of one weight panel between two changes of tiles: stays in L2
+_LONGEST = 512  # products that are summed one after the other: errors grow with their number
 _TABLE_BYTES = 64 * 1024  # of row addresses
 _LEFT_BYTES = 2 * 1024 * 1024  # of rows in flight, which all panels see: stay in the last cache
 _MOST_ROWS, _LEAST_TILES = 480, 8
@@ -69,7 +70,9 @@ def cut_of(spec: ContractionSpec, call: ContractionCall, rows: int) -> Cut:
     if spec.products is Products.PARTS:
         whole = Cut(taps, depth, chunk, 1, depth, taps, depth, 1, rows)
         return _cut_of_parts(whole, spec, call, elements if by_rows else 0)
-    tap_step, depth_step = _panel_steps(taps, depth, _PANEL_BYTES // spec.line, chunk)
+    near = _PANEL_BYTES // spec.line
+    near = near if spec.is_integer else min(near, _LONGEST)
+    tap_step, depth_step = _panel_steps(taps, depth, near, chunk)
     if spec.tile.part:  # where the words of a tap begin is in the panel's table
         tap_step, depth_step = taps, max(1, depth)
     fits = _rows_that_fit(taps, depth * word, tallest)

@@ -14,7 +14,7 @@ from satura.backend.cache_lines import CACHE_LINE, whole_lines
 from satura.backend.emit.accumulators import Accumulator
 from satura.backend.emit.body import Arguments, Block, BodyText, Level
 from satura.backend.emit.code import Code
-from satura.backend.emit.column_sums import column_sum_lines
+from satura.backend.emit.column_sums import column_sum_lines, is_long_sum
 from satura.backend.emit.kept_values import KeptValues
 from satura.backend.emit.loops import share, start_odometer, step_odometer
 from satura.backend.emit.reductions import cost, has_key, identity_text, reads_loops
@@ -55,8 +55,8 @@ class _Rows:
         self.outer = [f"i{axis}" for axis in range(form.outer)]
         self.extents = [self.arguments.new(n) for n in self.nest.extents[: form.outer]]
         self.middle = [f"j{axis}" for axis in range(form.middle)]
-        middles = self.nest.extents[form.outer : form.outer + form.middle]
-        self.middles = [self.arguments.new(extent) for extent in middles]
+        self.steps = self.nest.extents[form.outer : form.outer + form.middle]
+        self.middles = [self.arguments.new(extent) for extent in self.steps]
         self.length = self.nest.extents[-1]
         self.block = self._block_size(threads)
         self.inner = self.arguments.new(self.length)
@@ -224,8 +224,11 @@ class _Rows:
         kind, start = reduction.dtype.value, self._start(reduction, {})
         puts = [f"put_{kind}({array}, i, first)"]
         lines = [f"first = {start}", "for i in range(width):", *indent(1, puts)]
+        of_block = ""
+        if reduction.dtype.is_float and is_long_sum(self.steps):
+            of_block = self._array(reduction.dtype, self.block if self.column else self.length)
         lines += column_sum_lines(
-            self.body, reduction, array, self.middle, self.middles, self.given
+            self.body, reduction, array, self.middle, self.middles, self.given, of_block
         )
         if self.spread:
             step = accumulator.step_lines({reduction.operand: f"get_{kind}({array}, i)"})

@@ -5,8 +5,9 @@
 `rows[t, m] + hops[t]` is the address of what tap t sees of row m, so strides, borders, dilations
 and fill values are matters of two small tables and cost nothing here. `n` runs over the columns
 of one weight panel: `vectors` vectors side by side. All accumulators stay in registers; each is a
-chain of FMAs in the order of (t, k), so that a result does not depend on how rows, columns and
-blocks of k are cut.
+chain of FMAs in the order of (t, k), so that a result does not depend on how rows and columns are
+cut. A chain starts from 0 and is added to `acc` at its end: where the depth is cut into steps,
+rounding errors grow with the length of a step and the number of steps, not with their product.
 
 Of integers, k counts words of four bytes: two i16, or four u8 of a row and four i8 of the panel,
 whose products are added to an i32. Nothing saturates: sums wrap as those of i32.
@@ -45,15 +46,15 @@ def tile_helper(name: str) -> Helper | None:
     `tile_RxV(rows, pitch, hops, taps, depth, offset, panel, ahead, tile, resume)`: `rows` is the
     address of row addresses, those of tap t at `rows + t · pitch` (pitch 0: the same for all taps),
     `hops` that of [taps] distances; `offset` bytes are added to each. `panel` [taps, depth,
-    columns] and `tile` [R, columns] are f32; with `resume` 0 the sums start from 0, otherwise from
-    `tile`. Each step fetches one more cache line from `ahead` on: weights that are needed soon.
+    columns] and `tile` [R, columns] are f32, where the sums are stored, or added if `resume` is not
+    0. Each step fetches one more cache line from `ahead` on: weights that are needed soon.
     `doubles_RxV` is the same for f64.
     `tile_RxVofW`: panel and tile have W vectors side by side, and the first V are computed.
     `tile_Rx1gD`: every D columns, of one vector, see their own D elements of as many as there are
     columns, and `depth` is D: it is written out.
 
     `pairs_RxV` and `quads_RxV` have one more argument, and i32 in `panel` and `tile`: `heads` is
-    the address of one i32 per column that the sums start from where `resume` is 0.
+    the address of one i32 per column. Sums start from these where `resume` is 0, else from `tile`.
     `parts_Rx2`, `split_parts_Rx2` and `matrices_Rx2` have three more arguments behind `resume`, see
     `matrix_tile`.
     `octets_RxV(rows, pitch, hops, taps, parts, panel, ahead, tile, heads)` takes R rows at a time,
@@ -110,13 +111,14 @@ def _tile(
     line_bytes = code.integer(CACHE_LINE)
     before = code.builder.icmp_signed("!=", resume, code.integer(0))
     places = [(m, n) for m in range(rows) for n in range(vectors)]
-    start = code.either(
-        before,
-        lambda: [code.load(tile, m * width + n, code.vector) for m, n in places],
-        lambda: [
-            code.zero() if heads is None else code.load(heads, n, code.vector) for _, n in places
-        ],
-    )
+
+    def kept() -> list[ir.Value]:
+        return [code.load(tile, m * width + n, code.vector) for m, n in places]
+
+    start = [code.zero() for _ in places]
+    if heads is not None:
+        heads_of = [code.load(heads, n, code.vector) for n in range(vectors)]
+        start = code.either(before, kept, lambda: [heads_of[n] for _, n in places])
 
     def tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
         addresses, *state = state
@@ -159,6 +161,14 @@ def _tile(
 
     if group:
         tap = grouped_tap
-    _, _, _, *sums = code.loop(taps, [table, panel, ahead, *start], tap)
+    _, _, _, *chains = code.loop(taps, [table, panel, ahead, *start], tap)
+    sums = chains
+    if heads is None:
+        add = code.builder.fadd
+        sums = code.either(
+            before,
+            lambda: [add(*each) for each in zip(kept(), chains, strict=True)],
+            lambda: chains,
+        )
     for (m, n), value in zip(places, sums, strict=True):
         code.store(tile, m * width + n, value)
