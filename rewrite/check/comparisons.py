@@ -13,6 +13,7 @@ import inspect
 import operator
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FunctionType
 
@@ -39,6 +40,8 @@ OPPOSITE: Mapping[type, type[ast.cmpop]] = {
 RECORDER = "__compared__"
 Values = Mapping[str, object]
 Pair = tuple[object, object]
+Place = str
+"""Where a comparison stands: in which function, line and column."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,15 @@ class Answer:
 
 
 class Comparing:
-    """The conditions of a direction, with functions that write down what they compare."""
+    """The conditions of a direction, with functions that write down what they compare.
 
-    def __init__(self, direction: Direction) -> None:
+    After they are `asked`, comparisons that gave true are `held`, and `missed` are the pairs of
+    those that did not. Where `with_outputs`, what the right side computes counts among these.
+    """
+
+    def __init__(self, direction: Direction, *, with_outputs: bool = False) -> None:
+        self.held: set[Place] = set()
+        self.missed: dict[Place, list[Pair]] = {}
         self.pairs: list[Pair] = []
         self.equal = 0
         self.compared_once = 0  # how many comparisons one condition has made
@@ -64,12 +73,15 @@ class Comparing:
         conditions = [part for each in direction.conditions for part in conjuncts(each)]
         self.read = [frozenset(each.variables()) for each in conditions]
         self.conditions = [self._recording(each) for each in conditions]
+        outputs = direction.outputs if with_outputs else ()
+        self.outputs = [self._recording(each.expression) for each in outputs]
         made = self.made.items()
         self.has_functions = any(inspect.unwrap(each) is not plain for plain, each in made)
 
     def asked(self, values: Values) -> Answer:
         """What the conditions say of these values, one after the other."""
         self.times += 1
+        self.held, self.missed = set(), {}
         for number, condition in enumerate(self.conditions):
             self.pairs, self.equal, self.compared_once = [], 0, 0
             try:
@@ -78,10 +90,25 @@ class Comparing:
                 holds = False
             if not holds:
                 return Answer((number, self.equal), self.pairs, self.read[number])
+        for output in self.outputs:
+            with suppress(Exception):  # as above
+                self.compared_once = 0
+                output.evaluate(values)
         return Answer((len(self.conditions), 0), [], frozenset())
 
-    def compared(self, left: object, right: object, asked: str) -> object:
+    def compared(
+        self, left: object, right: object, asked: str, place: Place | None = None
+    ) -> object:
         """What the comparison gives; a pair that differs is kept, unless by elements."""
+        before = len(self.pairs)
+        answer = self._compared(left, right, asked)
+        if place is not None and answer is True:
+            self.held.add(place)
+        elif place is not None:
+            self.missed.setdefault(place, []).extend(self.pairs[before:])
+        return answer
+
+    def _compared(self, left: object, right: object, asked: str) -> object:
         self.compared_once += 1
         if self.compared_once > MOST_COMPARED:
             raise _TooManyError
@@ -158,7 +185,7 @@ class Comparing:
         definition.decorator_list = []
         definition.args.defaults = []  # those of the author's function are taken
         definition.args.kw_defaults = [None for _ in definition.args.kwonlyargs]
-        written = ast.Module([_Recorded().visit(definition)], [])
+        written = ast.Module([_Recorded(function.__qualname__).visit(definition)], [])
         code = compile(
             ast.fix_missing_locations(written),
             function.__code__.co_filename,
@@ -190,23 +217,31 @@ class _TooManyError(Exception):
 class _Recorded(ast.NodeTransformer):
     """Calls of the recorder in the place of comparisons, of which a chain is several."""
 
+    def __init__(self, function: str) -> None:
+        self.function = function
+
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         inner = node.operand
         if isinstance(node.op, ast.Not) and isinstance(inner, ast.Compare) and len(inner.ops) == 1:
             opposite = OPPOSITE.get(type(inner.ops[0]))
             if opposite is not None:
-                return self.visit_Compare(ast.Compare(inner.left, [opposite()], inner.comparators))
+                compare = ast.Compare(inner.left, [opposite()], inner.comparators)
+                return self.visit_Compare(ast.copy_location(compare, inner))
         return self.generic_visit(node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         operands = [node.left, *node.comparators]
         if len(node.ops) > 1:
             pairs = zip(operands, node.ops, operands[1:], strict=False)
-            each = [ast.Compare(left, [asked], [right]) for left, asked, right in pairs]
+            each = [
+                ast.copy_location(ast.Compare(left, [asked], [right]), left)
+                for left, asked, right in pairs
+            ]
             return ast.BoolOp(ast.And(), [self.visit_Compare(copy.deepcopy(one)) for one in each])
         self.generic_visit(node)
         asked = ASKED.get(type(node.ops[0]))
         if asked is None:
             return node
-        arguments = [node.left, node.comparators[0], ast.Constant(asked)]
+        place = ast.Constant(f"{self.function}, {node.lineno}:{node.col_offset}")
+        arguments = [node.left, node.comparators[0], ast.Constant(asked), place]
         return ast.Call(ast.Name(RECORDER, ast.Load()), arguments, [])

@@ -19,6 +19,7 @@ from satura.rewrite.check.instances import (
     like,
 )
 from satura.rewrite.check.named_values import named_dtypes
+from satura.rewrite.check.other_branches import of_other_branches
 from satura.rewrite.check.report import DirectionReport
 from satura.rewrite.check.retyped import retyped
 from satura.rewrite.check.solved import solved
@@ -91,7 +92,8 @@ class Firings:
         functions and dtypes that the rule names, reverse what is sliced or reshaped, or begin with
         the operands. Some meet what conditions say that variables are equal to. If firings
         stay rare, twice as many attempts are made, then the equations within the conditions'
-        functions are solved, and at last dtypes are tried for which the conditions hold.
+        functions are solved. Comparisons that held in no firing are met one by one, and at last
+        dtypes are tried for which the conditions hold.
         """
         alike = self._draw(random, wanted, attempts)
         if 3 * (len(self.found) - alike) < wanted:
@@ -100,6 +102,10 @@ class Firings:
                 self._try(instance, NO_WISH, room=True)
                 if len(self.found) >= enough:
                     break
+        for instance in of_other_branches(self.direction, [*self.found.values()], random):
+            self._try(instance, NO_WISH, room=True)
+            if self.is_over:
+                return
         for instance in self._put_off:
             if self.is_over or len(self.found) >= wanted:
                 break

@@ -62,12 +62,12 @@ def solved_within(direction: Direction, random: Random) -> Iterator[Instance]:
         instance = _changed_until_it_holds(base, name, comparing, random)
         if instance is not None and not is_well_typed(instance):
             instance = _of_other_types(instance, like, comparing, random)
-        if instance is not None and not is_trivial(instance) and _says_enough(instance):
+        if instance is not None and not is_trivial(instance) and says_enough(instance):
             found.append(instance)
             yield instance
 
 
-def _says_enough(instance: Instance) -> bool:
+def says_enough(instance: Instance) -> bool:
     """Whether the left side has elements to compare, and can be computed often."""
     nodes = instance.left_side.nodes
     work = 0.0
@@ -139,7 +139,7 @@ def _changed_until_it_holds(
             return instance
         if not answer.pairs:
             return None
-        changes = _changes(instance, answer.read - {kept}, random.choice(answer.pairs))
+        changes = equated(instance, answer.read - {kept}, random.choice(answer.pairs))
         if not changes:
             continue
         whole = [each for each, is_whole in changes if is_whole]
@@ -151,14 +151,14 @@ def _changed_until_it_holds(
     return None
 
 
-def _changes(instance: Instance, names: Set[str], pair: Pair) -> list[tuple[Instance, bool]]:
+def equated(instance: Instance, names: Set[str], pair: Pair) -> list[tuple[Instance, bool]]:
     """The instance with one side of a pair wherever the other side is the value of one of some
     variables, a field of it or a part of such a field; and whether it is no part. An extent is
     changed in all tensors, too: they may have to agree in it."""
     found = []
     for old, new in (pair, pair[::-1]):
         if type(old) is int and type(new) is int and 0 < new <= MOST_NUMBER:
-            values = [(name, _with_extent(value, old, new)) for name, value in instance.values]
+            values = [(name, with_extent(value, old, new)) for name, value in instance.values]
             if values != list(instance.values):
                 found.append((replace(instance, values=tuple(values)), True))
         sides = [(old, new)]
@@ -174,7 +174,7 @@ def _changes(instance: Instance, names: Set[str], pair: Pair) -> list[tuple[Inst
     return found
 
 
-def _with_extent(
+def with_extent(
     value: TensorType | Attribute, old: int, new: int
 ) -> TensorType | Attribute:  # fmt: skip
     """A tensor whose extents are `new` where they are `old`; any other value as it is."""
