@@ -68,3 +68,9 @@ def test_numbers_of_channels_that_do_not_fit_are_an_error() -> None:
     group.i = 3
     with pytest.raises(ModelError, match="4 channels and 6 results do not fit weights"):
         satura.load(model)
+
+
+def test_what_is_sampled_takes_few_dispatches() -> None:
+    """Most of what finds the places is computed where these are read, and not stored before."""
+    model, _ = random_model(7)
+    assert satura.compile(model, threads=1).statistics["dispatch-count"] <= 10

@@ -125,7 +125,6 @@ def add_variants(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
         if round_ >= MAX_ROUNDS and len(graph.homes) > HUGE:
             break
         shared = made.shared(results) if len(graph.homes) > LARGE else _ALL
-        stored = sum([1 << cls for cls in {cls for result in results for cls in result.choice}])
         for candidate in [each for result in results for each in result.choice.values()]:
             found = made.found[candidate]
             if candidate not in seen and isinstance(found, Instance):
@@ -133,9 +132,7 @@ def add_variants(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
                 place = look(enumeration, found, shared), made.prices(found.cls)
                 added = {
                     change
-                    for change, variant in variants(
-                        enumeration, found, shared, stored, gained.get(place)
-                    )
+                    for change, variant in variants(enumeration, found, shared, gained.get(place))
                     if made.found[made.add(variant.leaves, variant.seconds, variant)] is variant
                 }
                 gained.setdefault(place, added)

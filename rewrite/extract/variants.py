@@ -1,4 +1,5 @@
-"""Variants of a fragment: one class that it reads, or computes, is computed or read otherwise."""
+"""Variants of a fragment: a class that it reads is computed in it, or all are; or one that it
+computes is read."""
 
 from __future__ import annotations
 
@@ -11,20 +12,19 @@ from satura.rewrite.extract.forms import Fused
 from satura.rewrite.extract.templates import Instance
 
 Change: TypeAlias = tuple[int, int]
-"""The place of a class in a fragment, and which of its options computes it: -1 where it is read,
-and less where it is one of its e-nodes over what is computed there already."""
+"""The place of a class in a fragment, and which of its options computes it: -1 where it is read."""
+_ALL = -1, 0  # all that is read is computed, where that pays
 
 
 def variants(
     found: Enumeration,
     fragment: Instance,
     shared: int,
-    stored: int,
     among: Container[Change] | None = None,
 ) -> Iterator[tuple[Change, Instance]]:
     """The fragments that differ from `fragment` in one class: they compute what it reads, or read
-    what it computes where that is `shared`, since else nobody but it gains from a store; or that
-    compute it otherwise, from what is `stored` or from what is computed beside it.
+    what it computes where that is `shared`, since else nobody but it gains from a store; and the
+    one that computes all that it reads.
 
     Where changes are given, no others are made.
     """
@@ -35,43 +35,36 @@ def variants(
     ]
     for place in fragment.template.reads:
         changes += [((place, k), each) for k, each in enumerate(_options(found, fragment, place))]
-    for place in filter(None, fragment.template.computed):
-        others = enumerate(_options(found, fragment, place))
-        changes += [((place, k), each) for k, each in others if _reads_only(each, stored)]
-    changes += _otherwise(found, fragment)
     for change, part in changes:
         cls = fragment.classes[change[0]]
         if (among is None or change in among) and (part or found.is_computable(cls)):
             changed = found.instances.with_part(fragment, cls, part)
             if changed is not None and changed.seconds < inf:
                 yield change, changed
+    if among is None or _ALL in among:
+        whole = _absorbing(found, fragment)
+        if whole is not fragment:
+            yield _ALL, whole
 
 
-def _otherwise(found: Enumeration, fragment: Instance) -> Iterator[tuple[Change, Instance]]:
-    """Other e-nodes of what is computed in a fragment, over what it reads or computes already."""
-    seen = fragment.inner | fragment.outer
-    inside = {part.cls: part for part in _parts(fragment)}
-    for place in filter(None, fragment.template.computed):
+def _absorbing(found: Enumeration, fragment: Instance) -> Instance:
+    """The fragment that computes all that it reads, where a dispatch of its own would be dearer:
+    changes of one class at a time would take as many rounds."""
+    whole = fragment
+    for place in fragment.template.reads:
         cls = fragment.classes[place]
-        for position, node in enumerate(found.classes.nodes[cls]):
-            is_other = cls in inside and position != inside[cls].position
-            if is_other and all(seen >> each & 1 for each in node.operands):
-                over = tuple(map(inside.get, node.operands))
-                other = found.instances.combined(cls, position, over)
-                if other is not None:
-                    yield (place, -2 - position), other
+        alone = min((cost for _, (cost, _) in found.dispatchable(cls)), default=inf)
+        changed = (
+            found.instances.with_part(whole, cls, each) for each in _options(found, fragment, place)
+        )
+        best = min((each for each in changed if each is not None), key=_seconds, default=whole)
+        if best is not whole and best.seconds < whole.seconds + alone:
+            whole = best
+    return whole
 
 
-def _parts(fragment: Instance) -> Iterator[Instance]:
-    """A fragment and its parts, one of each class."""
-    stack, found = [fragment], {fragment.cls}
-    while stack:
-        part = stack.pop()
-        yield part
-        for each in part.parts:
-            if each is not None and each.cls not in found:
-                found.add(each.cls)
-                stack.append(each)
+def _seconds(fragment: Instance) -> float:
+    return fragment.seconds
 
 
 def look(found: Enumeration, fragment: Instance, shared: int) -> tuple[object, ...]:
@@ -86,11 +79,6 @@ def _shared_places(fragment: Instance, shared: int) -> list[int]:
     """The places of the `shared` classes that are computed in it, but for its own."""
     places, classes = fragment.template.computed, fragment.classes
     return [place for place in places if place and shared >> classes[place] & 1]
-
-
-def _reads_only(option: Instance, stored: int) -> bool:
-    """Whether all that an option reads is `stored`, inputs and constants apart."""
-    return bool(option.leaves) and not option.leaves & ~stored
 
 
 def _options(found: Enumeration, fragment: Instance, place: int) -> list[Instance]:
