@@ -102,7 +102,7 @@ def attention_plan(
     most = -(-call.rows // blocks)
     tiles = -(-most // tallest)
     key_panels, value_panels = -(-call.keys // width), -(-call.columns // width)
-    steps = max(1, -(-call.keys // _DEEPEST))
+    steps = _steps(call.keys)
     scores_pitch = whole_lines(key_panels * line) + CACHE_LINE  # so that rows share no set
     layout = Layout()
     take = layout.take
@@ -130,6 +130,12 @@ def attention_plan(
         for name, operand in zip(_OPERANDS, call.operands, strict=True):
             values[f"{name}_batch{axis}"] = operand.batches[axis]
     return tuple(values[name] for name in parameters(len(call.batches))), layout.size
+
+
+@defer
+def _steps(keys: int) -> int:
+    """How many pieces the keys have."""
+    return max(1, -(-keys // _DEEPEST))
 
 
 @defer

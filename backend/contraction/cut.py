@@ -47,12 +47,12 @@ class Cut:
     @property
     def depth_steps(self) -> int:
         """How many steps each tap of a slab takes."""
-        return max(1, -(-self.slab // self.depth_step))
+        return _steps(self.slab, self.depth_step)
 
     @property
     def steps(self) -> int:
         """How many steps a slab takes."""
-        return max(1, -(-self.taps // self.tap_step) * self.depth_steps)
+        return _steps(self.taps, self.tap_step) * self.depth_steps
 
     @property
     def lines(self) -> int:
@@ -72,7 +72,7 @@ def cut_of(spec: ContractionSpec, call: ContractionCall, rows: int) -> Cut:
         return _cut_of_parts(whole, spec, call, elements if by_rows else 0)
     near = _PANEL_BYTES // spec.line
     near = near if spec.is_integer else min(near, _LONGEST)
-    tap_step, depth_step = _panel_steps(taps, depth, near, chunk)
+    tap_step, depth_step = _tap_step(taps, depth, near), _depth_step(depth, near, chunk)
     if spec.tile.part:  # where the words of a tap begin is in the panel's table
         tap_step, depth_step = taps, max(1, depth)
     fits = _rows_that_fit(taps, depth * word, tallest)
@@ -92,7 +92,8 @@ def _cut_of_parts(whole: Cut, spec: ContractionSpec, call: ContractionCall, elem
     if elements > _DEEP:
         slabs, slab = _slabs(whole.depth, elements, pieces)
         limit = slab * spec.line
-    tap_step, depth_step = _panel_steps(whole.taps, slab, limit // spec.line, pieces)
+    near = limit // spec.line
+    tap_step, depth_step = _tap_step(whole.taps, slab, near), _depth_step(slab, near, pieces)
     cut = replace(whole, slabs=slabs, slab=slab, tap_step=tap_step, depth_step=depth_step)
     panel, row, kept = cut.lines * spec.line, slab * word, 1
     if cut.steps == slabs == 1:
@@ -103,13 +104,23 @@ def _cut_of_parts(whole: Cut, spec: ContractionSpec, call: ContractionCall, elem
     return replace(cut, kept=kept, fits=fits)
 
 
-def _panel_steps(taps: int, depth: int, limit: int, chunk: int) -> tuple[int, int]:
-    """How many taps, and how many whole chunks of each one's depth, a step takes over a panel, of
-    which so many lines are near."""
-    if depth > limit:
-        pieces = -(-depth // limit)
-        return 1, -(-depth // (pieces * chunk)) * chunk
-    return max(1, min(taps, limit // max(1, depth))), max(1, depth)
+@defer
+def _tap_step(taps: int, depth: int, near: int) -> int:
+    """How many taps a step takes over a panel, of which so many lines are near."""
+    return max(1, min(taps, near // max(1, depth)))
+
+
+@defer
+def _depth_step(depth: int, near: int, chunk: int) -> int:
+    """How many words of a tap's depth: all, or whole chunks of about a fair share."""
+    pieces = -(-depth // near)
+    return max(1, depth) if pieces <= 1 else -(-depth // (pieces * chunk)) * chunk
+
+
+@defer
+def _steps(extent: int, step: int) -> int:
+    """How many steps an extent takes, which may be 0: one at least."""
+    return max(1, -(-extent // step))
 
 
 @defer

@@ -14,6 +14,7 @@ from satura.backend.emit.body import BodyText
 from satura.backend.emit.reductions import identity_text, step_text
 from satura.backend.emit.text import indent
 from satura.backend.lower.body import Reduction
+from satura.rewrite.types.dims import TracedSize
 
 STEPS = 8
 BLOCK = 512  # steps
@@ -22,8 +23,9 @@ _LEAST_BLOCK = 64  # steps that follow one another, beside which two more passes
 
 
 def is_long_sum(extents: Sequence[int]) -> bool:
-    """Whether sums over loops of so many steps have blocks."""
-    return prod(extents) >= _LONG and extents[-1] >= _LEAST_BLOCK
+    """Whether sums over loops of so many steps have blocks: where sizes are open, they do."""
+    is_open = any(isinstance(extent, TracedSize) for extent in extents)
+    return is_open or (prod(extents) >= _LONG and extents[-1] >= _LEAST_BLOCK)
 
 
 def column_sum_lines(

@@ -38,6 +38,10 @@ OPPOSITE: Mapping[type, type[ast.cmpop]] = {
     ast.LtE: ast.Gt,
 }  # fmt: skip
 RECORDER = "__compared__"
+ANYTHING = (
+    Exception,
+    SystemExit,
+)  # is what an author's function may raise for what it did not expect
 Values = Mapping[str, object]
 Pair = tuple[object, object]
 Place = str
@@ -86,12 +90,12 @@ class Comparing:
             self.pairs, self.equal, self.compared_once = [], 0, 0
             try:
                 holds = bool(condition.evaluate(values))
-            except Exception:  # an author's function may raise anything for what it does not expect
+            except ANYTHING:
                 holds = False
             if not holds:
                 return Answer((number, self.equal), self.pairs, self.read[number])
         for output in self.outputs:
-            with suppress(Exception):  # as above
+            with suppress(*ANYTHING):
                 self.compared_once = 0
                 output.evaluate(values)
         return Answer((len(self.conditions), 0), [], frozenset())
