@@ -210,6 +210,21 @@ def test_stats_list_dropped_rules(
     assert "hello" in captured.err and "good day" in captured.err
 
 
+@pytest.mark.deep
+def test_the_worth_of_rules_of_a_file(
+    model: Path, rule_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with_file = ["--with", rule_file, "--json"]
+    assert cli("rules", "none", "--worth", model, *with_file) == 0
+    gains = {row["law"]: row for row in json.loads(capsys.readouterr().out)}
+    assert gains["drop_relu"]["matched"] and gains["drop_relu"]["rules"] == "none, mine.py"
+    assert cli("experiment", model, "--rules", "none", *with_file) == 0
+    (trial,) = json.loads(capsys.readouterr().out)
+    assert trial["rules"] == "none, mine.py"
+    assert cli("explain", model, "--rules", "none", *with_file) == 0
+    assert json.loads(capsys.readouterr().out)[0]["node"].startswith("%0 = input()")
+
+
 def test_rules_lists_laws(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("rules", "--json") == 0
     rules = json.loads(capsys.readouterr().out)

@@ -113,7 +113,7 @@ def _direction_lines(direction: DirectionReport) -> Iterator[str]:
         more = " " if step.exact else "+"
         yield f"{step.program:10,} {step.egraph:10,}{more} {step.text}"
         if step.lost:
-            ends = ", ".join(f"{reason} {count:,}" for reason, count in step.lost)
+            ends = ", ".join(f"{reason} ({count:,})" for reason, count in step.lost)
             yield f"{'':23}  others: {ends}"
     if direction.matches:
         yield (

@@ -19,6 +19,7 @@ from satura.pipeline.compiled import Compiled
 from satura.pipeline.inputs import sizes_text
 from satura.pipeline.sizes import middles, parse_dims
 from satura.rewrite.errors import CallError
+from satura.rewrite.language.rule import RuleSet
 from satura.rewrite.program.arguments import unknown_size
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.typical import representative
@@ -31,8 +32,9 @@ Limits = dict[str, tuple[int, int]]
 
 
 def show_classes(
-    model: str, values: list[str], nodes: list[str], rules: str, texts: list[str], as_json: bool
-) -> None:
+    model: str, values: list[str], nodes: list[str], rules: RuleSet, texts: list[str],
+    as_json: bool,
+) -> None:  # fmt: skip
     """Print the classes of all combinations of the sizes that `texts` name, or of a sample of them;
     others are typical. Sizes at which the model does not run are counted.
 

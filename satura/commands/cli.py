@@ -286,6 +286,7 @@ def experiment(
         list[str] | None,
         typer.Option(help="reference, default or calibrated; repeatable, reference by default."),
     ] = None,
+    files: With = None,
     limits: EachLimits = None,
     threads: ThreadsOfCosts = None,
     dim: Dims = None,
@@ -312,8 +313,9 @@ def experiment(
     from satura.commands.experiment import experiment as run_experiment
 
     tried = rules or ["default"], extractor or ["search"], cost or ["reference"], limits or []
-    sizes = dim or []
-    run_experiment(models, *tried, jobs, cluster, csv, plot, json, sizes, threads, value or [])
+    run_experiment(
+        models, *tried, jobs, cluster, csv, plot, json, dim or [], threads, value or [], files or []
+    )
 
 
 @app.command()

@@ -14,6 +14,7 @@ from satura.backend.target import threads_for
 from satura.commands.compiling import parse_limits
 from satura.commands.models import by_stem, file_or_light
 from satura.commands.outputs import check_output
+from satura.commands.rule_files import named_with, with_files
 from satura.commands.terminal import counted, measured, print_json, print_table, progress
 from satura.commands.values import of_several
 from satura.experiments import Trial, plot_trials, read_trials, trials
@@ -51,18 +52,21 @@ def experiment(
     dims: Sequence[str] = (),
     threads: int | None = None,
     values: Sequence[str] = (),
+    files: Sequence[Path] = (),
 ) -> None:
     """Run all trials but those that `csv` has; print them, write them to `csv`, and plot them.
 
     Where there are `dims`, the name of a cost model has its typical sizes; and where `threads` are
-    given, their number, but that of "reference", which is for one. `values` are of inputs.
+    given, their number, but that of "reference", which is for one. `values` are of inputs; the
+    rules of `files` are beside those of each set.
     """
     for path in filter(None, (csv, plot)):
         check_output(path)
     if plot is not None:
         check_plot(plot)
     models = by_stem(names, lambda name: _with_values(names, model(name), values))
-    _check_meant(models.values(), {"--dim": dims, "--value": values})
+    _check_meant(models.values(), {"--dim": dims, "--value": values, "--with": files})
+    laws = {named_with(name, files): with_files(name, files) for name in rules} if files else rules
     sizes = typical(models.values(), parse_dims(dims))
     count = threads_for(threads)
     asked = {} if threads is None else {"threads": count}
@@ -79,7 +83,7 @@ def experiment(
         _client(cluster) as client,
         updated(csv, Trial, lambda now: _joined(found, now)) as update,
     ):
-        for trial in trials(models, rules, extractors, priced, limited, jobs, done, client):
+        for trial in trials(models, laws, extractors, priced, limited, jobs, done, client):
             found.append(trial)
             update()
             phase(f"{trial.model}, {trial.rules}, {trial.extractor} done", 0.0)
@@ -99,7 +103,7 @@ def _with_values(
 
 
 def _check_meant(
-    models: Iterable[Model | ChoiceGraph], options: Mapping[str, Sequence[str]]
+    models: Iterable[Model | ChoiceGraph], options: Mapping[str, Sequence[object]]
 ) -> None:
     """Raise CallError for an option that says nothing of e-graphs where only these are given."""
     if all(isinstance(each, ChoiceGraph) for each in models):

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from satura.commands.models import file_or_light, node_number
+from satura.commands.rule_files import with_files
 from satura.commands.terminal import print_json, print_line, progress
 from satura.commands.values import with_values
-from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import rewrite, rules_for
 from satura.rewrite.explain.origins import Explainer, Explanation
 from satura.rewrite.onnx.load import load_with_names
 
 
-def explain(model: str, values: list[str], nodes: list[str], rules: str, json: bool) -> None:
+def explain(
+    model: str, values: list[str], nodes: list[str], rules: str, files: list[Path], json: bool
+) -> None:
     """Explain `nodes` (all by default) of what `model` is rewritten to."""
     source = with_values(file_or_light(model), values)
-    chosen = rule_set(rules)
+    chosen = with_files(rules, files)
     with progress(f"explaining {model}") as phase:
         phase("load", 0.0)
         program, names = load_with_names(source)

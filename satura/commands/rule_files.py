@@ -35,6 +35,11 @@ def with_files(rules: str, files: Sequence[Path]) -> RuleSet:
     return chosen
 
 
+def named_with(rules: str, files: Sequence[Path]) -> str:
+    """What tells those rules from others in tables: `default, mine.py`."""
+    return ", ".join((rules, *(file.name for file in files)))
+
+
 @contextmanager
 def _stdout_to_stderr() -> Iterator[None]:
     """A block in which stdout and its descriptor lead to stderr."""

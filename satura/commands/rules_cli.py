@@ -95,6 +95,7 @@ def explain(
         typer.Argument(metavar="[NODES]...", help="Numbers of rewritten nodes; all by default."),
     ] = None,
     value: Values = None,
+    with_: With = None,
     rules: RuleSetName = "default",
     sizes: Annotated[
         list[str] | None,
@@ -110,12 +111,14 @@ def explain(
     which classes sizes fall into, and what distinguishes these."""
     if sizes:
         from satura.commands.classes import show_classes
+        from satura.commands.rule_files import with_files
 
-        show_classes(model, value or [], nodes or [], rules, sizes, json)
+        everything = with_files(rules, with_ or [])
+        show_classes(model, value or [], nodes or [], everything, sizes, json)
         return
     from satura.commands.explain import explain as explain_nodes
 
-    explain_nodes(model, value or [], nodes or [], rules, json)
+    explain_nodes(model, value or [], nodes or [], rules, with_ or [], json)
 
 
 @rules_app.command()
@@ -136,6 +139,7 @@ def rules(
         ),
     ] = None,
     value: Values = None,
+    with_: With = None,
     subsets: Annotated[
         int,
         typer.Option(
@@ -154,14 +158,14 @@ def rules(
 ) -> None:
     """List the rules of a set: law, whether it holds bit for bit, whether it is proved, and where
     it is defined."""
-    if not worth and (subsets or csv or value):
-        raise typer.BadParameter("--subsets, --csv and --value need --worth MODEL")
+    if not worth and (subsets or csv or value or with_):
+        raise typer.BadParameter("--subsets, --csv, --value and --with need --worth MODEL")
     if markdown and (json or grep or worth or rules != "default"):
         raise typer.BadParameter("--markdown is the text of a page: nothing else goes with it")
     if worth:
         from satura.commands.worth import print_worths
 
-        is_monotone = print_worths(worth, value or [], rules, subsets, seed, csv, json)
+        is_monotone = print_worths(worth, value or [], rules, with_ or [], subsets, seed, csv, json)
         raise typer.Exit(0 if is_monotone or not subsets else 1)
     if markdown:
         from satura.commands.pages import rules_page

@@ -9,6 +9,7 @@ from random import Random
 
 from satura.commands.models import by_stem, file_or_light
 from satura.commands.outputs import check_output
+from satura.commands.rule_files import named_with, with_files
 from satura.commands.terminal import print_json, print_table, progress
 from satura.commands.values import of_several
 from satura.experiments.content import content_of, model_digest
@@ -93,10 +94,13 @@ def worths(
     subsets: int = 0,
     seed: int = 0,
     done: Collection[Worth] = (),
+    name: str = "",
 ) -> Iterator[Worth]:
     """Each law of `rules`, and what else `smaller_sets` leaves out, on each model, one after the
-    other as they are asked for; what is `done`, with the same `content`, is given back."""
-    name, whole_set = (rules, rule_set(rules)) if isinstance(rules, str) else ("", rules)
+    other as they are asked for; what is `done`, with the same `content`, is given back. The set is
+    told by `name`, or by its own."""
+    whole_set = rule_set(rules)
+    name = name or (rules if isinstance(rules, str) else "")
     known = {(*each.key, each.content): each for each in done if each.content}
     smaller = smaller_sets(whole_set, subsets, seed)
     labels, laws = _labels(whole_set), {law.name for law in whole_set.laws}
@@ -134,17 +138,18 @@ def _worth(
 
 
 def print_worths(
-    names: Sequence[str], values: Sequence[str], rules: str, subsets: int, seed: int,
-    csv: Path | None, json: bool,
+    names: Sequence[str], values: Sequence[str], rules: str, files: Sequence[Path], subsets: int,
+    seed: int, csv: Path | None, json: bool,
 ) -> bool:  # fmt: skip
-    """Print the worth of every law of the set `rules` on these models, and of parts of the set, the
-    largest gain first; whether no model costs more with all laws than with fewer. `values` are of
-    inputs.
+    """Print the worth of every law of the set `rules` and of `files` on these models, and of parts
+    of all, the largest gain first; whether no model costs more with all laws than with fewer.
+    `values` are of inputs.
 
     What stands in `csv` is not done again.
     """
     if csv is not None:
         check_output(csv)
+    everything, name = with_files(rules, files), named_with(rules, files)
     models = by_stem(names, lambda name: of_several(names, file_or_light(name), values))
     done = read_rows(csv, Worth) if csv is not None and csv.is_file() else []
     found: list[Worth] = []
@@ -152,7 +157,7 @@ def print_worths(
         progress("leaving out one law after the other", is_long=True) as phase,
         updated(csv, Worth, lambda now: [*others(now, found), *found]) as update,
     ):
-        for worth in worths(models, rules, subsets, seed, done):
+        for worth in worths(models, everything, subsets, seed, done, name):
             found.append(worth)
             if worth not in done:
                 update()
