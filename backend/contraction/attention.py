@@ -38,7 +38,7 @@ from satura.backend.contraction.tile import (
 from satura.backend.emit.text import INDENT, indent, kernel_text
 from satura.backend.jit.machine_code import KernelSource
 from satura.backend.lower.body import Argument
-from satura.backend.sizes.size import defer
+from satura.backend.sizes.size import defer, largest
 from satura.rewrite.types.tensor_type import DType
 
 _F32, _WORD = 4, 8
@@ -102,7 +102,7 @@ def attention_plan(
     most = -(-call.rows // blocks)
     tiles = -(-most // tallest)
     key_panels, value_panels = -(-call.keys // width), -(-call.columns // width)
-    steps = _steps(call.keys)
+    steps = largest(1, -(-call.keys // _DEEPEST))
     scores_pitch = whole_lines(key_panels * line) + CACHE_LINE  # so that rows share no set
     layout = Layout()
     take = layout.take
@@ -130,12 +130,6 @@ def attention_plan(
         for name, operand in zip(_OPERANDS, call.operands, strict=True):
             values[f"{name}_batch{axis}"] = operand.batches[axis]
     return tuple(values[name] for name in parameters(len(call.batches))), layout.size
-
-
-@defer
-def _steps(keys: int) -> int:
-    """How many pieces the keys have."""
-    return max(1, -(-keys // _DEEPEST))
 
 
 @defer

@@ -8,7 +8,7 @@ from math import prod
 from satura.backend.contraction.spec import ContractionCall, ContractionSpec
 from satura.backend.contraction.tile import Products
 from satura.backend.matrices import PARTS
-from satura.backend.sizes.size import defer
+from satura.backend.sizes.size import defer, largest
 
 _POINTER = 8  # bytes
 _PANEL_BYTES = 640 * 1024  # of one weight panel between two changes of tiles: stays in L2
@@ -47,12 +47,12 @@ class Cut:
     @property
     def depth_steps(self) -> int:
         """How many steps each tap of a slab takes."""
-        return _steps(self.slab, self.depth_step)
+        return largest(1, -(-self.slab // self.depth_step))
 
     @property
     def steps(self) -> int:
         """How many steps a slab takes."""
-        return _steps(self.taps, self.tap_step) * self.depth_steps
+        return largest(1, -(-self.taps // self.tap_step)) * self.depth_steps
 
     @property
     def lines(self) -> int:
@@ -115,12 +115,6 @@ def _depth_step(depth: int, near: int, chunk: int) -> int:
     """How many words of a tap's depth: all, or whole chunks of about a fair share."""
     pieces = -(-depth // near)
     return max(1, depth) if pieces <= 1 else -(-depth // (pieces * chunk)) * chunk
-
-
-@defer
-def _steps(extent: int, step: int) -> int:
-    """How many steps an extent takes, which may be 0: one at least."""
-    return max(1, -(-extent // step))
 
 
 @defer

@@ -20,7 +20,7 @@ from satura.backend.contraction.spec import ContractionCall, ContractionSpec, pa
 from satura.backend.contraction.tile import Products
 from satura.backend.lower.body import Argument
 from satura.backend.matrices import LINE
-from satura.backend.sizes.size import defer
+from satura.backend.sizes.size import smallest
 from satura.rewrite.types.tensor_type import DType
 
 _POINTER = 8  # bytes
@@ -63,7 +63,8 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
 
     layout = Layout()
     tile_bytes = tallest * spec.line
-    tile_pitch = _pitch(tile_bytes, cut.steps * cut.slabs)
+    # The sums of tiles lie apart where they wait for a next step:
+    tile_pitch = tile_bytes * smallest(cut.steps * cut.slabs - 1, 1)
     sums, panel_sums = tile_bytes + (tiles - 1) * tile_pitch, 0
     if cut.slabs > 1:
         sums, panel_sums = panels * sums, sums
@@ -120,12 +121,6 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
             values[f"{name}{axis}"] = getattr(row, name)
     values["scratch_pitch"] = layout.size
     return ContractionPlan(tuple(values[name] for name in parameters(spec)), layout.size)
-
-
-@defer
-def _pitch(tile: int, steps: int) -> int:
-    """How far apart the sums of tiles are: they wait for the next step, if there is one."""
-    return tile if steps > 1 else 0
 
 
 def _fill_word(spec: ContractionSpec, fill: float) -> int:

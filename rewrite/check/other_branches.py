@@ -10,13 +10,19 @@ software test data generation, IEEE TSE 1990.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import cycle, islice
 from math import inf
 from random import Random
 
 from satura.rewrite.check.comparisons import Comparing, Pair, Place
-from satura.rewrite.check.instances import Instance, draw_instance, is_trivial, is_well_typed, like
+from satura.rewrite.check.instances import (
+    NO_WISH,
+    Instance,
+    draw_instance,
+    is_trivial,
+    is_well_typed,
+    like,
+)
 from satura.rewrite.check.solved_within import MOST_NUMBER, equated, says_enough, with_extent
 from satura.rewrite.language.dsl import Direction
 
@@ -41,8 +47,10 @@ def of_other_branches(
         if not comparing.asked(instance.bindings).read:
             met |= comparing.held
     for place, bases in _bases(direction, firings, comparing, random).items():
-        left = 0 if place in met else WANTED
-        for base in islice(cycle(bases), TRIES if left else 0):
+        if place in met:
+            continue
+        left = WANTED
+        for base in islice(cycle(bases), TRIES):
             found = _where_it_holds(base, place, comparing, random)
             if found is not None and not is_trivial(found) and says_enough(found):
                 left -= 1
@@ -57,9 +65,8 @@ def _bases(
     """Matches for which a comparison is made, and does not hold."""
     bases: dict[Place, list[Instance]] = {}
     for number in range(DRAWS):
-        near = firings and number % 2
-        wish = [like(random.choice(firings), random)] if near else []
-        instance = draw_instance(direction, random, *wish)
+        wish = like(random.choice(firings), random) if firings and number % 2 else NO_WISH
+        instance = draw_instance(direction, random, wish)
         if instance is not None and not is_trivial(instance):
             comparing.asked(instance.bindings)
             for place in comparing.missed:
@@ -116,5 +123,4 @@ def _with_extents_near(instance: Instance, pair: Pair) -> Iterator[Instance]:
             if old > 0:
                 near |= {extent * new // old, extent * new // old + 1, (extent + 1) * new // old}
         for other in sorted(each for each in near if 0 < each <= MOST_NUMBER and each != extent):
-            values = [(name, with_extent(each, extent, other)) for name, each in instance.values]
-            yield replace(instance, values=tuple(values))
+            yield with_extent(instance, extent, other)

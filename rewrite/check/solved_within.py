@@ -158,9 +158,9 @@ def equated(instance: Instance, names: Set[str], pair: Pair) -> list[tuple[Insta
     found = []
     for old, new in (pair, pair[::-1]):
         if type(old) is int and type(new) is int and 0 < new <= MOST_NUMBER:
-            values = [(name, with_extent(value, old, new)) for name, value in instance.values]
-            if values != list(instance.values):
-                found.append((replace(instance, values=tuple(values)), True))
+            resized = with_extent(instance, old, new)
+            if resized.values != instance.values:
+                found.append((resized, True))
         sides = [(old, new)]
         if isinstance(old, tuple) and isinstance(new, tuple) and len(old) == len(new):
             sides += [each for each in zip(old, new, strict=True) if not _is_same(*each)]
@@ -174,7 +174,13 @@ def equated(instance: Instance, names: Set[str], pair: Pair) -> list[tuple[Insta
     return found
 
 
-def with_extent(
+def with_extent(instance: Instance, old: int, new: int) -> Instance:
+    """The instance with `new` in the place of each extent of a tensor that is `old`."""
+    values = tuple((name, _with_extent(value, old, new)) for name, value in instance.values)
+    return replace(instance, values=values)
+
+
+def _with_extent(
     value: TensorType | Attribute, old: int, new: int
 ) -> TensorType | Attribute:  # fmt: skip
     """A tensor whose extents are `new` where they are `old`; any other value as it is."""

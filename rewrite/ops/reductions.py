@@ -167,22 +167,28 @@ def _with_border(x: Array, window: Window, first_axis: int) -> Array:
 
 def _pool(x: Array, f: ReduceFn, window: Window) -> Array:
     dtype = DType.of(x.dtype)
-    outer = tuple(map(static, window.outer(x.shape)))
-    source = _with_border(x, window, 0).astype(dtype.compute.numpy)
-    start = reduction_identity(f.name, dtype.compute)
-    if f.name in SELECTIONS:  # along one axis after the other: so there are fewer steps
-        for axis, extent in enumerate(outer):
-            taps = np.arange(window.sizes[axis]) * window.dilations[axis]
-            places = taps[:, None] + np.arange(extent) * window.strides[axis]
-            total = np.full((*source.shape[:axis], extent, *source.shape[axis + 1 :]), start)
-            for each in places:
-                total = combine(f.name, total, np.take(source, each, axis))
-            source = total
-        return source.astype(x.dtype)
-    total = np.full(outer, start)
-    for tap in cartesian(*map(range, window.sizes)):
-        total = combine(f.name, total, source[window_slices(window, tap, outer)])
-    return total.astype(x.dtype)
+    result = _with_border(x, window, 0).astype(dtype.compute.numpy)
+    # What is chosen along one axis after the other is the same, and found in fewer steps.
+    chooses = f.name in SELECTIONS
+    for axes in [(axis,) for axis in range(x.ndim)] if chooses else [tuple(range(x.ndim))]:
+        part = _along(window, axes)
+        outer = tuple(map(static, part.outer(result.shape)))
+        total = np.full(outer, reduction_identity(f.name, dtype.compute))
+        for tap in cartesian(*map(range, part.sizes)):
+            total = combine(f.name, total, result[window_slices(part, tap, outer)])
+        result = total
+    return result.astype(x.dtype)
+
+
+def _along(window: Window, axes: tuple[int, ...]) -> Window:
+    """The window along some axes, of one element along others, over what has its border."""
+
+    def chosen(values: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(value if axis in axes else 1 for axis, value in enumerate(values))
+
+    none = (0,) * window.rank
+    sizes, strides, dilations = map(chosen, (window.sizes, window.strides, window.dilations))
+    return Window(sizes, strides, dilations, none, none, window.fill)
 
 
 def _taps(window: Window) -> int:
@@ -229,6 +235,7 @@ def _matmul(x: Array, y: Array) -> Array:
 )
 def matmul(x: TensorType, y: TensorType) -> TensorType:
     """Matrix products of x [*batch, m, k] and y [*batch, k, n]; batch extents are equal."""
+    # Without refuse_unless: products are typed most often, and their reasons are long to write.
     if not x.rank == y.rank >= 2 or x.dtype is not y.dtype:
         raise Refuse(f"{x} and {y} do not multiply")
     refuse_unless(x.dtype is not DType.BOOL, "bool tensors have no matmul")
