@@ -178,6 +178,18 @@ REWRITING_FAULTS = (
     ),
     Fault(
         "rewrite/extract/fragments.py",
+        "constants, units, size)",
+        "constants, units, 0.0)",
+        "tests/test_features.py",
+    ),
+    Fault(
+        "rewrite/extract/fragments.py",
+        'memory += size * model.rates["stored"]',
+        "pass",
+        "tests/test_features.py",
+    ),
+    Fault(
+        "rewrite/extract/fragments.py",
         'return "masked", amount.elements',
         "return amount",
         "tests/test_features.py",

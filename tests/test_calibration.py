@@ -51,7 +51,15 @@ def test_training_programs_tell_every_form_and_most_rates() -> None:
     assert {each.form for each in features} >= {"loop", "view", "row", "contraction", "window"}
     told = {name for each in features for name, amount in each.work if amount}
     needed = {name for name in RATES if name.endswith(".f32")} - {"hop.f32", "product.f32"}
-    assert told >= needed | {"row", "turned", "gathered", "packed", "ordered"}
+    assert told >= needed | {"row", "run", "turned", "gathered", "packed", "ordered"}
+
+
+@pytest.mark.parametrize("about", ["softmax f32", "normalised f32"])
+def test_training_programs_have_rows_as_models_have_them(about: str) -> None:
+    """With all that is computed of a row in one dispatch."""
+    program = dict(programs(seed=1))[about]
+    dispatches = extract(unrewritten(program), MODEL, "dag").dispatches
+    assert [dispatch.form.value for dispatch in dispatches] == ["row"] * PER_PATTERN
 
 
 @pytest.mark.deep

@@ -9,9 +9,11 @@ import pytest
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.amounts import tile_amounts
+from satura.rewrite.extract.candidates import candidates
 from satura.rewrite.extract.cost import REFERENCE_RATES, CostModel
 from satura.rewrite.extract.extract import extract
 from satura.rewrite.extract.features import RATES, Features
+from satura.rewrite.extract.forms import Fused
 from satura.rewrite.extract.schedule import Dispatch
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.dims import symbol
@@ -43,6 +45,20 @@ def test_what_is_predicted_is_the_cost_of_the_features(seed: int) -> None:
         ties = MODEL.constant * (len(dispatch.nodes) + 10)
         assert expected <= dispatch.seconds <= expected + ties
     assert schedule.seconds == pytest.approx(sum(each.seconds for each in schedule.dispatches))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_candidate_costs_what_its_features_say(seed: int) -> None:
+    """Though satura's own model adds it up without them."""
+    program, _, _ = random_program(seed)
+    model = MODEL.with_rates({"stored": 1e-9})
+    found = candidates(unrewritten(program), model, rounds=0)
+    classes = found.classes
+    for number, cost in enumerate(found.graph.costs):
+        fragment = found.fragment(number)
+        if fragment.form is not Fused.PLACEMENT:
+            expected = model.seconds(fragment.features(classes))
+            assert cost == pytest.approx(expected, rel=1e-9, abs=1e-7)
 
 
 def test_a_value_that_is_used_twice_is_computed_once() -> None:
@@ -81,7 +97,7 @@ def test_the_parts_of_a_concat_compute_apart() -> None:
     build = Builder()
     value = build.unary("exp", build.input("x", DType.F32, (100,)))
     done = amounts(only(build, build.concat([value, build.unary("neg", value)], 0)))
-    assert done == {"dear.f32": 2 * 10 * 100, "cheap.f32": 100, "row": 2}
+    assert done == {"dear.f32": 2 * 10 * 100, "cheap.f32": 100, "run": 2}
 
 
 def test_the_parts_of_a_concat_are_cut_apart() -> None:
@@ -90,7 +106,7 @@ def test_the_parts_of_a_concat_are_cut_apart() -> None:
     x = build.input("x", DType.F32, (4, 10, 30))
     padded = build.pad(x, (0, 0, 2), (0, 0, 2))
     whole = build.slice(build.concat([padded, padded], 1), (0, 0, 0), (2, 20, 34))
-    assert amounts(only(build, whole))["row"] == 2 * (3 * 4 * 10) + 2 * 4
+    assert amounts(only(build, whole))["run"] == 2 * (3 * 4 * 10) + 2 * 4
 
 
 PADDED = [
@@ -107,7 +123,7 @@ PADDED = [
 def test_a_pad_cuts_loops_into_runs(lo: tuple[int, ...], hi: tuple[int, ...], runs: float) -> None:
     build = Builder()
     padded = build.pad(build.input("x", DType.F32, (4, 10, 30)), lo, hi)
-    assert amounts(only(build, build.unary("neg", padded)))["row"] == runs
+    assert amounts(only(build, build.unary("neg", padded)))["run"] == runs
 
 
 @pytest.mark.parametrize(
@@ -135,7 +151,8 @@ def test_a_row_compares_each_element_of_what_is_cut_within_rows(
     build = Builder()
     padded = build.pad(build.input("x", DType.F32, (4, 10, 30)), (0, 1, 0), (0, 1, end))
     done = amounts(only(build, build.reduce("sum", padded, (2,))))
-    assert done == {"reduction.f32": 4 * 12 * (30 + end), "row": 4 * 12 + 12 * (not end), **masked}
+    runs = {} if end else {"run": 12}
+    assert done == {"reduction.f32": 4 * 12 * (30 + end), "row": 4 * 12, **runs, **masked}
 
 
 def test_a_maximum_of_two_tensors_takes_more_than_one_with_a_number() -> None:
@@ -256,11 +273,30 @@ def test_what_caches_cannot_hold_is_far() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (1 << 20,))
     features = only(build, build.unary("neg", x)).features
-    assert features is not None and (features.near, features.far) == (2 << 20, 6 << 20)
+    assert features is not None and (features.near, features.far) == (2 << 18, 30 << 18)
+
+
+def test_what_is_stored_takes_longer_than_what_is_read() -> None:
+    """Of the bytes that move, a dispatch stores those of its result."""
+    model = MODEL.with_rates({"stored": 1e-10})
+    for results, done in (((8, 100), "neg"), ((8, 1), "sum")):
+        build = Builder()
+        x = build.input("x", DType.F32, (8, 100))
+        dispatch = only(
+            build, build.unary("neg", x) if done == "neg" else build.reduce("sum", x, (1,)), model
+        )
+        features = dispatch.features
+        assert features is not None and features.stored == 4 * np.prod(results)
+        assert features.near + features.far == 4 * 800 + features.stored
+        nothing = replace(features, stored=0.0)
+        assert model.memory(features) - model.memory(nothing) == pytest.approx(
+            1e-10 * features.stored
+        )
+        assert dispatch.seconds == pytest.approx(model.seconds(features), abs=1e-7)
 
 
 @pytest.mark.parametrize(
-    ("perm", "kind"), [((0, 2, 1), "turned"), ((1, 0, 2), "row"), ((0, 1, 2), None)]
+    ("perm", "kind"), [((0, 2, 1), "turned"), ((1, 0, 2), "run"), ((0, 1, 2), None)]
 )
 def test_a_transpose_costs_what_its_reads_cost(perm: tuple[int, ...], kind: str | None) -> None:
     build = Builder()
@@ -283,7 +319,7 @@ def test_what_is_turned_and_turned_back_is_read_in_order() -> None:
     x = build.transpose(build.input("x", DType.F32, (1, 5, 7, 8)), (0, 3, 1, 2))
     wide = build.broadcast(build.reshape(x, (1, 8, 5, 1, 7, 1)), (1, 8, 5, 2, 7, 2))
     last = build.transpose(build.reshape(wide, (1, 8, 10, 14)), (0, 2, 3, 1))
-    assert amounts(only(build, last)) == {"row": 140}
+    assert amounts(only(build, last)) == {"run": 140}
     turned = build.transpose(build.reshape(wide, (1, 8, 10, 14)), (0, 2, 1, 3))
     assert "turned" in amounts(only(build, turned))
 

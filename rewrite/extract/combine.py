@@ -222,7 +222,7 @@ def _moved(classes: EClasses, base: Fragment, part: Fragment | None) -> Fragment
     if part is not None and base.form is Fused.VIEW and is_turned(work.values()):
         runs = runs_read(classes, base)
         if runs is not None:  # as where a nearest resize is between two transposes
-            return base.but(work={**dict.fromkeys(work, NOTHING), base.cls: ("row", runs)})
+            return base.but(work={**dict.fromkeys(work, NOTHING), base.cls: ("run", runs)})
     while before is not None and before.stored is not None:
         work[before.cls] = NOTHING
         last, before = before, before.parts[0]

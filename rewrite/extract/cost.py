@@ -23,7 +23,7 @@ from typing import Self, SupportsFloat
 from satura.rewrite.errors import CallError, brief
 from satura.rewrite.extract.asked import asked
 from satura.rewrite.extract.checked import DEAREST
-from satura.rewrite.extract.features import MEMORY, RATES, Amount, Features, copy_features
+from satura.rewrite.extract.features import RATES, Amount, Features, copy_features
 
 REFERENCE_LANES = 16
 _HIDDEN = 1 / 16  # what a second costs that hides: less than any prediction is exact to
@@ -44,13 +44,14 @@ _SLOWER: Mapping[str, float] = {
 
 _OTHERS: Mapping[str, float] = {
     "launch": 2.5e-6, "host": 100e-6, "barrier": 3e-6, "row": 1.8e-9,
-    "masked": 1 / 1e9, "turned": 1 / 16e9, "scattered": 1 / 1.4e9,
+    "run": 1.8e-9, "masked": 1 / 1e9, "turned": 1 / 16e9, "scattered": 1 / 1.4e9,
     "gathered": 1 / 40e9, "picked": 1 / 2e9, "ordered": 1 / 0.9e9, "packed": 1 / 16e9,
     "octets": 1 / 330e9, "paired": 1 / 165e9, "parted": 1 / 270e9, "transformed": 1 / 5e9,
-    "near": 1 / 12e9, "far": 1 / 12e9, "constant": 1 / 12e9,
+    "near": 1 / 12e9, "far": 1 / 12e9, "stored": 1 / 1000e9,
+    "constant": 1 / 12e9,
 }  # fmt: skip
 """Bytes are as slow as where all cores share the memory: a tensor that is stored may displace what
-others need, and a default that errs on this side fuses."""
+others need, and a default that errs on this side fuses. Storing takes next to nothing beyond."""
 
 
 _OF_8_LANES: Mapping[str, float] = {
@@ -208,8 +209,7 @@ class CostModel:
     def terms(self, features: Features) -> dict[str, float]:
         """The seconds of a dispatch by rate; of what hides, as much as it costs."""
         start = "host" if features.form == "host" else "launch"
-        moved = zip(MEMORY, (features.near, features.far, features.constants), strict=True)
-        memory = {name: self.rates[name] * amount for name, amount in moved if amount}
+        memory = {name: self.rates[name] * amount for name, amount in features.moved if amount}
         done = features.summed if start == "launch" else {}
         work = {name: self.rates[name] * amount for name, amount in done.items()}
         if "constant" in memory:
@@ -227,7 +227,8 @@ class CostModel:
 
     def memory(self, features: Features) -> float:
         """The part of one thread's time that reading and storing take."""
-        return self.moving(features.near, features.far, features.constants)
+        read = self.moving(features.near, features.far, features.constants)
+        return read + features.stored * self.rates["stored"]
 
     def working(self, work: Iterable[Amount]) -> float:
         """How long one thread computes so much."""
@@ -235,7 +236,7 @@ class CostModel:
         return sum([rates[name] * amount for name, amount in work if amount])
 
     def moving(self, near: float, far: float, constants: float) -> float:
-        """How long one thread reads and stores so many bytes."""
+        """How long one thread reads so many bytes."""
         rates = self.rates
         return near * rates["near"] + far * rates["far"] + constants * rates["constant"]
 

@@ -13,8 +13,8 @@ A rate is named by what is done and, after a dot, by the element type that it is
                   the contiguous axis, idle lanes counted
     pool, hop     instructions of pools that vectorise, and operations of those over a strided
                   innermost axis
-    reduction     elements that a row's reductions read; `row` counts the rows, and the runs between
-                  which the addresses of a copy jump, or a part of a pad or concat ends
+    reduction     elements that a row's reductions read; `row` counts the rows
+    run           runs between which the addresses of a copy jump, or a part of a pad or concat ends
     cheap, dear   elementwise work: a few instructions each, or a polynomial as exp has
     masked        elements of pads and concats along the innermost axis in rows and epilogues, each
                   of which is compared, and chosen from all parts
@@ -25,6 +25,7 @@ A rate is named by what is done and, after a dot, by the element type that it is
     ordered       comparisons whose outcome nobody can guess
     packed        bytes of a varying operand that are copied to panels, or of what is split in parts
     near, far     bytes read and stored, of tensors that caches hold and the rest of larger ones
+    stored        those of them that are stored: what this takes longer than reading
     constant      bytes of constants: other dispatches have displaced them since the last run
 
 A new kind of kernel needs a name here, its amounts where fragments are made, and its rate.
@@ -45,11 +46,11 @@ TYPED = (
     "dear",
 )  # fmt: skip
 UNTYPED = (
-    "octets", "paired", "parted", "transformed", "row", "masked", "turned", "scattered", "gathered",
-    "picked", "ordered", "packed",
+    "octets", "paired", "parted", "transformed", "row", "run", "masked", "turned", "scattered",
+    "gathered", "picked", "ordered", "packed",
 )  # fmt: skip
-MEMORY = ("near", "far", "constant")
-NEAR_BYTES = 2.0**20  # of one tensor
+MEMORY = ("near", "far", "stored", "constant")
+NEAR_BYTES = 2.0**18  # of one tensor: as much as the second cache holds of several
 UNIT_BYTES = 16384.0  # stored by one thread at a time
 _COUNTED = {*TYPED, "octets", "paired", "parted"} - {"tile"}
 OVERHEADS = ("launch", "host", "barrier")
@@ -70,8 +71,9 @@ class Features:
     """What one dispatch does.
 
     `work` is what it computes and `constants` the bytes of constants that it reads; `near` and
-    `far` are all other bytes that it reads and stores. It falls into at most `units` parts for
-    threads. Tensors are near or far one by one: so fusion makes none of them slower.
+    `far` are all other bytes that it reads and stores, `stored` those that it stores. It falls into
+    at most `units` parts for threads. Tensors are near or far one by one: so fusion makes none of
+    them slower.
     """
 
     form: str
@@ -81,6 +83,12 @@ class Features:
     far: float = 0.0
     constants: float = 0.0
     units: float = 1.0
+    stored: float = 0.0
+
+    @property
+    def moved(self) -> tuple[Amount, ...]:
+        """The amounts that the rates of `MEMORY` are paid for."""
+        return tuple(zip(MEMORY, (self.near, self.far, self.stored, self.constants), strict=True))
 
     @property
     def working_set(self) -> float:
@@ -112,4 +120,4 @@ def copy_features(dtype: str, size: float) -> Features:
     """What a dispatch does that only copies a tensor of so many bytes."""
     near = min(size, NEAR_BYTES)
     units = max(1.0, size / UNIT_BYTES)
-    return Features("loop", dtype, (), 2 * near, 2 * (size - near), 0.0, units)
+    return Features("loop", dtype, (), 2 * near, 2 * (size - near), 0.0, units, size)

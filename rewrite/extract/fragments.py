@@ -83,9 +83,10 @@ class Fragment:
             work, read = model.working(done), model.moving(near, far, constants)
             # What `seconds` says, without adding up the work again.
             size = classes.bytes[self.cls]
-            stored = size if size < NEAR_BYTES else NEAR_BYTES
+            first = size if size < NEAR_BYTES else NEAR_BYTES
             both = work + model.rates["scattered"] * size if self._is_scattered else work
-            memory = model.moving(near + stored, far + (size - stored), constants)
+            memory = model.moving(near + first, far + (size - first), constants)
+            memory += size * model.rates["stored"]
             streamed = constants * model.rates["constant"]
             seconds = model.together(both, memory, streamed, units)
             seconds = checked_seconds(model, seconds, self._described)
@@ -113,9 +114,9 @@ class Fragment:
         size, dtype = classes.bytes[self.cls], classes.types[self.cls].dtype.value
         if self._is_scattered:
             work.append(("scattered", size))
-        stored = min(size, NEAR_BYTES)
-        near, far = near + stored, far + (size - stored)
-        return Features(self.form.value, dtype, work, near, far, constants, units)
+        first = min(size, NEAR_BYTES)
+        near, far = near + first, far + (size - first)
+        return Features(self.form.value, dtype, work, near, far, constants, units, size)
 
     @property
     def _is_scattered(self) -> bool:

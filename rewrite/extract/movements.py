@@ -125,7 +125,7 @@ def moved_work(
     if all(known_at_least(a - b, 1) for a, b in pairwise(steps)):
         return NOTHING
     if steps[-1] == 1:
-        return "row", prod(source) / source[moving[-1]]
+        return "run", prod(source) / source[moving[-1]]
     inner = next((axis for axis, step in zip(moving, steps, strict=True) if step == 1), None)
     length, parts = (1, 1) if inner is None else (source[inner], pieces[inner])
     if parts > 1 and length < parts * _FEW:

@@ -3,11 +3,12 @@
     constant %2
     home %5 in %9 from [0, 4]
     dispatch row %7 computes [%3, %6, %7] reads [%0, %2] anchor %6 in %7 from [0, 0] takes 2e-06
-        does row f32 near 96.0 far 0.0 constants 0.0 units 3.0 works cheap.f32 12.0 row 3.0 .
+        does row f32 near 96.0 far 0.0 constants 0.0 units 3.0 stored 32.0
+        works cheap.f32 12.0 row 3.0 .
     takes 2e-06 exact
 
-A line per constant, home and dispatch (here in two), and the predicted seconds of all, with a word
-where it is exact. Nothing in it is run.
+A line per constant, home and dispatch (here in three), and the predicted seconds of all, with a
+word where it is exact. Nothing in it is run.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ def _features_text(features: Features | None) -> str:
     work = "".join(f" {name} {amount!r}" for name, amount in features.work)
     return (
         f" does {features.form} {features.dtype} near {features.near!r} far"
-        f" {features.far!r} constants {features.constants!r} units {features.units!r} works{work} ."
+        f" {features.far!r} constants {features.constants!r} units {features.units!r}"
+        f" stored {features.stored!r} works{work} ."
     )
 
 
@@ -120,6 +122,7 @@ def _features(line: Reader) -> Features:
     far = line.after("far", line.number)
     constants = line.after("constants", line.number)
     units = line.after("units", line.number)
+    stored = line.after("stored", line.number)
     line.expect("works")
     work: list[Amount] = []
     while not line.accepts("."):
@@ -127,4 +130,4 @@ def _features(line: Reader) -> Features:
         if name not in RATES:
             raise ProgramError(f"there is no rate '{name}'")
         work.append((name, line.number()))
-    return Features(form, dtype, tuple(work), near, far, constants, units)
+    return Features(form, dtype, tuple(work), near, far, constants, units, stored)

@@ -34,7 +34,7 @@ class CutAmount(tuple[str, float]):
     elements: float
 
     def __new__(cls, runs: float, elements: float) -> CutAmount:
-        made = super().__new__(cls, ("row", runs))
+        made = super().__new__(cls, ("run", runs))
         made.elements = elements
         return made
 

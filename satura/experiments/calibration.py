@@ -130,8 +130,7 @@ def _amounts(features: Features, column: dict[str, int]) -> Vector:
     """What a dispatch does, by rate."""
     found = np.zeros(len(column))
     found[column["launch"]] = 1.0
-    moved = zip(MEMORY, (features.near, features.far, features.constants), strict=True)
-    for name, amount in (*moved, *features.work):
+    for name, amount in (*features.moved, *features.work):
         found[column[name]] += amount
     return found
 

@@ -67,8 +67,7 @@ class Drawing:
 
     def row(self, function: str, x: int) -> int:
         """A reduction of the rows of x, as wide as x again."""
-        build, shape = self.build, self.build.type(x).shape
-        return build.broadcast(build.reshape(build.reduce(function, x, (1,)), (shape[0], 1)), shape)
+        return self.build.broadcast(self.build.reduce(function, x, (1,)), self.build.type(x).shape)
 
 
 Pattern = Callable[[Drawing], int]

@@ -166,7 +166,7 @@ class Compiled(Runnable):
     ) -> Measured:
         """What one call launches, and how long each launch takes: the least of `rounds`.
 
-        Where `is_warm`, the arguments are in the caches when a launch reads them. Raises CallError
+        Where `is_warm`, the tensors of a launch are in the caches before it. Raises CallError
         as `run` does, and where Python runs between several `parts`.
         """
         count = as_number(rounds)

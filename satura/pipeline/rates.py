@@ -18,7 +18,7 @@ from satura.rewrite.errors import CallError, FileError, brief
 from satura.rewrite.extract.cost import CostModel, given_or_default
 from satura.rewrite.extract.features import RATES
 
-VERSION = 5
+VERSION = 6
 COSTS = ("reference", "default", "calibrated")
 
 
