@@ -7,6 +7,12 @@ from tests.fault import Fault
 REWRITING_FAULTS = (
     # rewrite/language
     Fault(
+        "rewrite/isolation/process.py",
+        "+ self.stolen - start.stolen",
+        "",
+        "tests/test_process.py",
+    ),
+    Fault(
         "rewrite/language/rule.py",
         "if guard.value(values) != actual:",
         "if guard.value(values) is None:",

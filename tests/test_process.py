@@ -26,6 +26,7 @@ import pytest
 from satura.rewrite.egraph.bindings import bindings
 from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.errors import SaturaError
+from satura.rewrite.isolation import process
 from satura.rewrite.isolation.process import FORKS, Doing, KilledError, call
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
@@ -60,11 +61,11 @@ def _open_files() -> int:
 def _children() -> set[str]:
     """Processes that this one has started, also those that wait for it to ask for them."""
     found = set()
-    for process in Path("/proc").glob("[0-9]*"):
+    for folder in Path("/proc").glob("[0-9]*"):
         with suppress(FileNotFoundError, ProcessLookupError):
-            parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
             if int(parent) == os.getpid():
-                found.add(process.name)
+                found.add(folder.name)
     return found
 
 
@@ -102,6 +103,21 @@ def test_waiting_for_a_busy_cpu_takes_none_of_its_seconds() -> None:
         return time.monotonic() - wall
 
     assert call(slowed, 0.3) > 0.3
+
+
+def test_what_a_hypervisor_takes_from_it_is_none_of_its_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process that gets nothing of its CPU seems to sleep."""
+
+    def sleeps(doing: Doing) -> str:
+        time.sleep(0.6)
+        return "awake"
+
+    with pytest.raises(KilledError, match="took too long"):
+        call(sleeps, 0.1)
+    monkeypatch.setattr(process, "_stolen", time.monotonic)
+    assert call(sleeps, 0.1) == "awake"
 
 
 def test_memory_that_a_slow_call_has_taken_is_told() -> None:

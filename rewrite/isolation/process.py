@@ -43,6 +43,7 @@ _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _ASKED = signal.SIGUSR2  # tells a late child to say where it is
 _SAID = "where"  # the file in which it says so
 _ANSWERING = 10.0  # seconds that it has, on a host that is busy itself
+_STEAL = 7  # its place among the times of proc_stat(5)
 _FORKING = Lock()  # or a child would hold the pipes of other threads' children open
 
 
@@ -221,11 +222,13 @@ def _function_of_late(child: int, folder: Path) -> str:
 
 @dataclass(frozen=True)
 class _Clock:
-    """Seconds by the clock on the wall, and those that a process computed or waited for a CPU."""
+    """Seconds by the clock on the wall, those that a process computed or waited for a CPU, and
+    those that another machine on the same host has `stolen` from all CPUs of this one."""
 
     wall: float
     computed: float = 0.0
     waited: float = 0.0
+    stolen: float = 0.0
 
     @classmethod
     def read(cls, process: int) -> _Clock:
@@ -233,7 +236,7 @@ class _Clock:
         wall = monotonic()
         with suppress(OSError, ValueError, IndexError):  # it has just ended
             computed, waited = Path(f"/proc/{process}/schedstat").read_text().split()[:2]
-            return cls(wall, int(computed) / 1e9, int(waited) / 1e9)
+            return cls(wall, int(computed) / 1e9, int(waited) / 1e9, _stolen())
         return cls(wall)
 
     def since(self, start: _Clock) -> float:
@@ -242,8 +245,17 @@ class _Clock:
         Neither depends on what else the machine does.
         """
         computed = self.computed - start.computed
-        slept = self.wall - start.wall - computed - (self.waited - start.waited)
+        waited = self.waited - start.waited + self.stolen - start.stolen
+        slept = self.wall - start.wall - computed - waited
         return max(computed, slept)
+
+
+def _stolen() -> float:
+    """The seconds in which a hypervisor ran other machines on this one's CPUs; 0 if none tells."""
+    with suppress(OSError, ValueError, IndexError):
+        _, *ticks = Path("/proc/stat").read_text().splitlines()[0].split()
+        return int(ticks[_STEAL]) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 def _memory_note(child: int) -> str:
