@@ -93,6 +93,18 @@ SATURA_FAULTS = (
         "tests/test_calibration.py",
     ),
     Fault(
+        "satura/experiments/unrewritten.py",
+        "limits=Limits(rounds=0)",
+        "rules='none'",
+        "tests/test_calibration.py",
+    ),
+    Fault(
+        "satura/pipeline/api.py",
+        "typical_sizes(program, dims), is_exact(chosen)",
+        'typical_sizes(program, dims), precision == "exact"',
+        "tests/test_calibration.py",
+    ),
+    Fault(
         "satura/experiments/profile.py",
         "np.cumsum(counts) - (counts - 1) / 2",
         "np.cumsum(counts)",

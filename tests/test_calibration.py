@@ -12,18 +12,22 @@ import pytest
 from typer.testing import CliRunner
 
 import satura
+from satura.backend.contraction import problem
 from satura.backend.jit.cache import default_cache
-from satura.backend.target import host_target
+from satura.backend.target import Target, host_target
 from satura.commands.cli import app
 from satura.experiments import calibration
 from satura.experiments.calibration import Sample, errors, fit
 from satura.experiments.training import PER_PATTERN, programs
+from satura.experiments.unrewritten import compiled_unrewritten
 from satura.pipeline.rates import VERSION, checked_rates, cost_model, store_rates, stored_rates
 from satura.rewrite.errors import CallError, FileError
 from satura.rewrite.extract.cost import REFERENCE_RATES, CostModel
 from satura.rewrite.extract.extract import extract
 from satura.rewrite.extract.features import RATES, Features
+from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import DType
 from tests.test_extract import unrewritten
 from tests.tried_models import model as model
 
@@ -172,3 +176,22 @@ def test_a_damaged_file_counts_as_absent() -> None:
     assert stored_rates() is None
     file.write_text(json.dumps({**GOOD, "target": host_target().identity}))
     assert stored_rates() is None  # nobody's checksum
+
+
+@pytest.mark.parametrize("is_exact", [False, True])
+def test_kernels_are_those_that_their_costs_are_of(
+    is_exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a CPU that multiplies f32 in parts, where a program is not exact."""
+    build = Builder()
+    x, w = build.input("x", DType.F32, (512, 64)), build.constant(np.ones((64, 64), np.float32))
+    program = build.program({"y": build.matmul(x, w)})
+    monkeypatch.setattr(Target, "multiplies_matrices_of_bf16", True)
+    monkeypatch.setattr(
+        problem, "multiplies_in_parts", lambda *shape: False
+    )  # it has none, perhaps
+    schedule = compiled_unrewritten(program, 1, is_exact).rewritten.schedule
+    (dispatch,) = schedule.dispatches
+    assert dispatch.features is not None
+    assert schedule.is_exact == is_exact
+    assert ("parted" in dispatch.features.summed) is not is_exact

@@ -14,7 +14,7 @@ from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.types.tensor_type import Array
 
-_PEAK_ROWS, _PEAK_DEPTH = 384, 512
+_PEAK_ROWS, _PEAK_DEPTH = 1024, 512
 _STREAM_FLOATS = 1 << 24  # 64 MiB, more than caches hold
 _CACHED_FLOATS = 1 << 16
 _TRIES = 12
@@ -91,7 +91,7 @@ def profile(compiled: Compiled, arguments: Mapping[str, Array], rounds: int = 15
     """Time every launch of a call, alone, the least of `rounds`."""
     found = compiled.measure(arguments, rounds)
     schedule = compiled.rewritten.schedule
-    limits = roofline(compiled.threads)
+    limits = roofline(compiled.threads, schedule.is_exact)
     rows = []
     for number, seconds in found.seconds.items():
         dispatch = schedule.dispatches[number]
@@ -112,12 +112,13 @@ def profile(compiled: Compiled, arguments: Mapping[str, Array], rounds: int = 15
     return Profile(tuple(rows), counted, {key: counts[key] for key in counted}, limits)
 
 
-def roofline(threads: int) -> Roofline:
+def roofline(threads: int, is_exact: bool = False) -> Roofline:
     """Measure this machine: a matrix product for operations, additions for bytes.
 
-    Both run in satura's own kernels, at the speed that they reach where nothing is in the way.
+    Both run in satura's own kernels, at the speed that they reach where nothing is in the way;
+    where it `is_exact`, f32 are multiplied as they are.
     """
-    from satura.pipeline.api import compile as compile_program
+    from satura.experiments.unrewritten import compiled_unrewritten
     from satura.rewrite.program.builder import Builder
     from satura.rewrite.types.tensor_type import DType
 
@@ -125,16 +126,14 @@ def roofline(threads: int) -> Roofline:
     left = build.input("x", DType.F32, (_PEAK_ROWS, _PEAK_DEPTH))
     ones = build.constant(np.ones((_PEAK_DEPTH, _PEAK_ROWS), np.float32))
     program = build.program({"y": build.matmul(left, ones)})
-    product = compile_program(program, threads, rules="none")
-    x = np.ones((_PEAK_ROWS, _PEAK_DEPTH), np.float32)
+    product = compiled_unrewritten(program, threads, is_exact)
+    x = np.random.default_rng(0).standard_normal((_PEAK_ROWS, _PEAK_DEPTH), np.float32)
     peak = 2.0 * _PEAK_ROWS * _PEAK_DEPTH * _PEAK_ROWS / _least(product, {"x": x})
     speeds = []
     for size in (_STREAM_FLOATS, _CACHED_FLOATS):
         build = Builder()
         a, b = (build.input(name, DType.F32, (size,)) for name in "ab")
-        total = compile_program(
-            build.program({"y": build.binary("add", a, b)}), threads, rules="none"
-        )
+        total = compiled_unrewritten(build.program({"y": build.binary("add", a, b)}), threads)
         given = np.ones(size, np.float32)
         speeds.append(12.0 * size / _least(total, {"a": given, "b": given.copy()}))
     return Roofline(peak, speeds[0], max(speeds))

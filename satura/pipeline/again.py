@@ -20,10 +20,11 @@ def search_again(
     from satura.backend.plan.kernels import refused_dispatches
     from satura.pipeline.rates import cost_model
     from satura.pipeline.remembered import rewrite_once
-    from satura.pipeline.rule_sets import of_the_book
+    from satura.pipeline.rule_sets import is_exact, of_the_book
 
-    cost = cost_model(threads=threads)
+    rules = of_the_book(names)
+    cost = cost_model(threads=threads, is_exact=is_exact(rules))
     return rewrite_once(
-        program, of_the_book(names), cost=lambda _: cost,
+        program, rules, cost=lambda _: cost,
         refusals=lambda made: refused_dispatches(made, threads, sizes),
     ).schedule  # fmt: skip

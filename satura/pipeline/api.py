@@ -258,7 +258,7 @@ def compile(
     from satura.pipeline.compiled import Compiled
     from satura.pipeline.models import input_names, open_inputs
     from satura.pipeline.ready import keep, key_of, recalled
-    from satura.pipeline.rule_sets import exact
+    from satura.pipeline.rule_sets import exact, is_exact
 
     if precision not in PRECISIONS:
         raise CallError(f"there is no precision {brief(precision)}; choose from {list(PRECISIONS)}")
@@ -280,7 +280,7 @@ def compile(
             return rewrite_once(
                 model, chosen, limits, progress, strict,
                 lambda program: cost_model(
-                    cost, count, typical_sizes(program, dims), precision == "exact"
+                    cost, count, typical_sizes(program, dims), is_exact(chosen)
                 ),
                 refusals, middles(dims),
             )  # fmt: skip
