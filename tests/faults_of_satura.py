@@ -93,16 +93,28 @@ SATURA_FAULTS = (
         "tests/test_calibration.py",
     ),
     Fault(
-        "satura/experiments/unrewritten.py",
-        "limits=Limits(rounds=0)",
-        "rules='none'",
+        "satura/pipeline/api.py",
+        "typical_sizes(program, dims), is_exact)",
+        "typical_sizes(program, dims))",
         "tests/test_calibration.py",
     ),
     Fault(
         "satura/pipeline/api.py",
-        "typical_sizes(program, dims), is_exact(chosen)",
-        'typical_sizes(program, dims), precision == "exact"',
+        "refusals, middles(dims), is_exact,",
+        "refusals, middles(dims),",
         "tests/test_calibration.py",
+    ),
+    Fault(
+        "satura/pipeline/ready.py",
+        "parts = [identity, is_exact, repr(limits),",
+        "parts = [identity, repr(limits),",
+        "tests/test_ready.py",
+    ),
+    Fault(
+        "satura/artifact/elsewhere.py",
+        "search(found, rules, is_exact,",
+        "search(found, rules, False,",
+        "tests/test_artifacts.py",
     ),
     Fault(
         "satura/experiments/profile.py",

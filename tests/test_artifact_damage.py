@@ -138,7 +138,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "more": (lambda data: data + b"\0", r"has \d+ bytes, not \d+"),
     "a newer version": (
         lambda data: data[:16] + bytes([VERSION + 1]) + data[17:],
-        r"version \d of the format",
+        r"version \d+ of the format",
     ),
     "another digest": (lambda data: flipped(data, _HEAD.size + 3), "its header is not"),
     "another header": (lambda data: flipped(data, _START + 9), "its header is not"),

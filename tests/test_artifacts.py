@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -19,11 +20,15 @@ from onnx import ModelProto
 import satura
 from satura.artifact import ready
 from satura.artifact import save as saving
+from satura.artifact.opened import open_artifact
 from satura.backend.jit import kernel
+from satura.pipeline.again import search_again
 from satura.pipeline.inputs import random_inputs
 from satura.rewrite.errors import CallError, UnsupportedError, VerificationError
+from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.command_line import cli
 from tests.onnx_models import Typed, make_model, node
@@ -238,15 +243,32 @@ def test_what_a_saved_program_excludes_is_verified_with_the_model(
         satura.open(path, verify=True)
 
 
+SUM = make_model([node("Add", "x z")], {"x": ("n",), "z": ("m",)})
+
+
+@pytest.mark.parametrize("precision", ["exact", "fp32"])
+def test_sizes_that_take_another_search_have_kernels_of_the_same_precision(
+    precision: str, tmp_path: Path
+) -> None:
+    path, asked = tmp_path / "sum.satura", []
+    satura.compile(SUM, threads=1, precision=precision).save(path)
+
+    def search(
+        program: Program, names: Sequence[str], is_exact: bool, threads: int,
+        sizes: Mapping[str, int],
+    ) -> Schedule:  # fmt: skip
+        asked.append(is_exact)
+        return search_again(program, names, is_exact, threads, sizes)
+
+    opened = open_artifact(path, False, search)
+    given = {"x": np.ones(1, np.float32), "z": np.ones(3, np.float32)}
+    assert opened.run(given)["y"].tolist() == [2, 2, 2]
+    assert asked == [precision == "exact"]
+
+
 def test_a_file_without_the_model_refuses_sizes_that_take_another_search(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    n, m = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
-    nodes = [onnx.helper.make_node("Add", ["x", "z"], ["y"])]
-    infos = [n("x", m, ["n"]), n("z", m, ["m"])]
-    onnx.save(onnx.helper.make_model(
-        onnx.helper.make_graph(nodes, "g", infos, [n("y", m, None)]),
-        opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8,
-    ), path)  # fmt: skip
+    onnx.save(SUM, path)
     compiled = satura.compile(path, threads=1)
     whole, without = tmp_path / "whole.satura", tmp_path / "without.satura"
     compiled.save(whole)

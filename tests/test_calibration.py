@@ -19,7 +19,6 @@ from satura.commands.cli import app
 from satura.experiments import calibration
 from satura.experiments.calibration import Sample, errors, fit
 from satura.experiments.training import PER_PATTERN, programs
-from satura.experiments.unrewritten import compiled_unrewritten
 from satura.pipeline.rates import VERSION, checked_rates, cost_model, store_rates, stored_rates
 from satura.rewrite.errors import CallError, FileError
 from satura.rewrite.extract.cost import REFERENCE_RATES, CostModel
@@ -190,7 +189,8 @@ def test_kernels_are_those_that_their_costs_are_of(
     monkeypatch.setattr(
         problem, "multiplies_in_parts", lambda *shape: False
     )  # it has none, perhaps
-    schedule = compiled_unrewritten(program, 1, is_exact).rewritten.schedule
+    precision = "exact" if is_exact else "fp32"
+    schedule = satura.compile(program, 1, precision, rules="none").rewritten.schedule
     (dispatch,) = schedule.dispatches
     assert dispatch.features is not None
     assert schedule.is_exact == is_exact

@@ -149,7 +149,8 @@ def _elsewhere(writer: Writer, program: Plans, large: dict[str, Constant]) -> li
         return None
     from satura.artifact.elsewhere import elsewhere_row
 
-    return elsewhere_row(writer, found.model, program.values, found.rules(), large)
+    is_exact = program.source.is_exact
+    return elsewhere_row(writer, found.model, program.values, found.rules(), is_exact, large)
 
 
 def _text(schedule: Schedule, large: dict[str, Constant]) -> str:

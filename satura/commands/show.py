@@ -18,7 +18,6 @@ from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Progress
 from satura.pipeline.rates import cost_model
 from satura.pipeline.remembered import rewrite_once
-from satura.pipeline.rule_sets import is_exact
 from satura.pipeline.sizes import check_sizes, typical_sizes
 from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.records import ClassRecord, class_records
@@ -139,7 +138,7 @@ def _stage(program: Program, stage: str, compiling: Compiling, phase: Progress) 
     threads = threads_for(compiling.threads)
     check_sizes(compiling.dims or {}, program.symbols)
     sizes = typical_sizes(program, compiling.dims)
-    cost = cost_model(compiling.cost, threads, sizes, is_exact(compiling.rules))
+    cost = cost_model(compiling.cost, threads, sizes)
     refusals = partial(refused_dispatches, threads=threads)
     asked = program, compiling.rules, compiling.limits, phase
     if stage == "egraph":

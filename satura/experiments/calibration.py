@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from satura.experiments.training import programs
+from satura.pipeline.compiled import Compiled
 from satura.pipeline.inputs import random_inputs
 from satura.pipeline.phases import Progress
 from satura.rewrite.extract.cost import CostModel
@@ -82,9 +83,9 @@ def measure(seed: int = 0, progress: Progress | None = None) -> list[Sample]:
 
 def _timed(about: str, program: Program, seed: int) -> Iterator[Sample]:
     """The dispatches of one training program; its kernels are remembered."""
-    from satura.experiments.unrewritten import compiled_unrewritten
+    from satura.pipeline.api import compile as compile_program
 
-    compiled = compiled_unrewritten(program, 1)
+    compiled: Compiled = compile_program(program, 1, rules="none")
     seconds = compiled.measure(random_inputs(program, seed=seed), _ROUNDS, True).seconds
     for dispatch, taken in seconds.items():
         features = compiled.rewritten.schedule.dispatches[dispatch].features

@@ -118,7 +118,7 @@ def roofline(threads: int, is_exact: bool = False) -> Roofline:
     Both run in satura's own kernels, at the speed that they reach where nothing is in the way;
     where it `is_exact`, f32 are multiplied as they are.
     """
-    from satura.experiments.unrewritten import compiled_unrewritten
+    from satura.pipeline.api import compile as compile_program
     from satura.rewrite.program.builder import Builder
     from satura.rewrite.types.tensor_type import DType
 
@@ -126,14 +126,16 @@ def roofline(threads: int, is_exact: bool = False) -> Roofline:
     left = build.input("x", DType.F32, (_PEAK_ROWS, _PEAK_DEPTH))
     ones = build.constant(np.ones((_PEAK_DEPTH, _PEAK_ROWS), np.float32))
     program = build.program({"y": build.matmul(left, ones)})
-    product = compiled_unrewritten(program, threads, is_exact)
+    precision = "exact" if is_exact else "fp32"
+    product = compile_program(program, threads, precision, rules="none")
     x = np.random.default_rng(0).standard_normal((_PEAK_ROWS, _PEAK_DEPTH), np.float32)
     peak = 2.0 * _PEAK_ROWS * _PEAK_DEPTH * _PEAK_ROWS / _least(product, {"x": x})
     speeds = []
     for size in (_STREAM_FLOATS, _CACHED_FLOATS):
         build = Builder()
         a, b = (build.input(name, DType.F32, (size,)) for name in "ab")
-        total = compiled_unrewritten(build.program({"y": build.binary("add", a, b)}), threads)
+        program = build.program({"y": build.binary("add", a, b)})
+        total = compile_program(program, threads, rules="none")
         given = np.ones(size, np.float32)
         speeds.append(12.0 * size / _least(total, {"a": given, "b": given.copy()}))
     return Roofline(peak, speeds[0], max(speeds))

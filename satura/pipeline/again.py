@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 def search_again(
-    program: Program, names: Sequence[str], threads: int, sizes: Mapping[str, int]
+    program: Program, names: Sequence[str], is_exact: bool, threads: int, sizes: Mapping[str, int]
 ) -> Schedule:
-    """The schedule of a program by rules of these names, which so many threads run at `sizes`."""
+    """The schedule of a program by rules of these names, which so many threads run at `sizes`, with
+    kernels that are exact or not."""
     import_whole("satura.pipeline.remembered")
     from satura.backend.plan.kernels import refused_dispatches
     from satura.pipeline.rates import cost_model
     from satura.pipeline.remembered import rewrite_once
-    from satura.pipeline.rule_sets import is_exact, of_the_book
+    from satura.pipeline.rule_sets import of_the_book
 
-    rules = of_the_book(names)
-    cost = cost_model(threads=threads, is_exact=is_exact(rules))
+    cost = cost_model(threads=threads, is_exact=is_exact)
     return rewrite_once(
-        program, rules, cost=lambda _: cost,
+        program, of_the_book(names), is_exact=is_exact, cost=lambda _: cost,
         refusals=lambda made: refused_dispatches(made, threads, sizes),
     ).schedule  # fmt: skip

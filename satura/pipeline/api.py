@@ -258,7 +258,7 @@ def compile(
     from satura.pipeline.compiled import Compiled
     from satura.pipeline.models import input_names, open_inputs
     from satura.pipeline.ready import keep, key_of, recalled
-    from satura.pipeline.rule_sets import exact, is_exact
+    from satura.pipeline.rule_sets import exact
 
     if precision not in PRECISIONS:
         raise CallError(f"there is no precision {brief(precision)}; choose from {list(PRECISIONS)}")
@@ -266,7 +266,8 @@ def compile(
         raise CallError(f"executables is {brief(executables)}; choose from {list(MERGING)}")
     _check(limits, progress, verify=verify, strict=strict)
     count, names = threads_for(threads), input_names(inputs)
-    chosen = exact(rules) if precision == "exact" else rules
+    is_exact = precision == "exact"
+    chosen = exact(rules) if is_exact else rules
 
     def make(progress: Progress | None = None) -> CompiledSchedule:
         import_whole("satura.pipeline.parts")
@@ -279,10 +280,8 @@ def compile(
         def search(model: Model, progress: Progress | None, refusals: Refusals | None) -> Rewritten:
             return rewrite_once(
                 model, chosen, limits, progress, strict,
-                lambda program: cost_model(
-                    cost, count, typical_sizes(program, dims), is_exact(chosen)
-                ),
-                refusals, middles(dims),
+                lambda program: cost_model(cost, count, typical_sizes(program, dims), is_exact),
+                refusals, middles(dims), is_exact,
             )  # fmt: skip
 
         return Making(
@@ -293,7 +292,7 @@ def compile(
 
     key, started = None, perf_counter()
     if not verify:
-        key = key_of(model, chosen, limits, cost, dims, count, executables, names)
+        key = key_of(model, chosen, is_exact, limits, cost, dims, count, executables, names)
     found = None if key is None else recalled(key, limits, make)
     if found is not None:
         found.phases["recall"] = perf_counter() - started

@@ -78,8 +78,9 @@ class ReadyPart(Part):
 
 
 def key_of(
-    model: object, rules: Rules, limits: Limits | None, cost: CostModel | str | None,
-    dims: Dims | None, threads: int, merging: str, inputs: tuple[str, ...],
+    model: object, rules: Rules, is_exact: bool, limits: Limits | None,
+    cost: CostModel | str | None, dims: Dims | None, threads: int, merging: str,
+    inputs: tuple[str, ...],
 ) -> Key | None:  # fmt: skip
     """The key of a compile; None where its result is not kept, or the model cannot be read.
 
@@ -106,7 +107,7 @@ def key_of(
 
         rates = stored_rates()
     sizes = repr(dict(dims) if isinstance(dims, Mapping) else dims)
-    parts = [identity, repr(limits), cost, repr(rates), sizes, threads, merging, inputs]
+    parts = [identity, is_exact, repr(limits), cost, repr(rates), sizes, threads, merging, inputs]
     parts += [code_identity(), environment(), content.hexdigest()]
     return Key(hashlib.sha256(repr(parts).encode(errors="surrogatepass")).hexdigest(), source)
 

@@ -24,7 +24,7 @@ from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.report_text import parse_report, report_text
 from satura.pipeline.rewritten import Rewritten, cut_short, warn_if_cut_short, warn_if_struck
-from satura.pipeline.rule_sets import Rules, is_exact, rule_set, rules_identity
+from satura.pipeline.rule_sets import Rules, rule_set, rules_identity
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.cost import CostModel, given_or_default
@@ -55,6 +55,7 @@ def rewrite_once(
     cost: Callable[[Program], CostModel] | None = None,
     refusals: Refusals | None = None,
     usual: Mapping[str, int] = {},
+    is_exact: bool = False,
 ) -> Rewritten:
     """What `pipeline.rewrite` makes of a model, remembered where it has done so before.
 
@@ -73,7 +74,7 @@ def rewrite_once(
         made = _recalled_or_searched(
             key, program, rules, limits, phases, strict, costs, refusals, usual
         )
-    return replace(made, schedule=replace(made.schedule, is_exact=is_exact(rules)))
+    return replace(made, schedule=replace(made.schedule, is_exact=is_exact))
 
 
 def _recalled_or_searched(

@@ -41,12 +41,6 @@ def exact(rules: Rules) -> Rules:
     return rules.exact
 
 
-def is_exact(rules: Rules) -> bool:
-    """Whether all of the rules hold bit for bit."""
-    less = exact(rules)
-    return less == rules if isinstance(rules, str) else len(less) == len(rules)
-
-
 def check(rules: Rules) -> None:
     """Raise CallError for what is neither a rule set nor the name of one."""
     if isinstance(rules, str):
