@@ -7,12 +7,6 @@ from tests.fault import Fault
 REWRITING_FAULTS = (
     # rewrite/language
     Fault(
-        "rewrite/isolation/process.py",
-        "+ self.stolen - start.stolen",
-        "",
-        "tests/test_process.py",
-    ),
-    Fault(
         "rewrite/language/rule.py",
         "if guard.value(values) != actual:",
         "if guard.value(values) is None:",
@@ -414,6 +408,12 @@ REWRITING_FAULTS = (
         "tests/test_prove.py",
     ),
     # rewrite/isolation
+    Fault(
+        "rewrite/isolation/process.py",
+        "+ self.stolen - start.stolen",
+        "",
+        "tests/test_process.py",
+    ),
     Fault(
         "rewrite/isolation/guarded.py",
         'if saturation.report.stopped != "nodes" or made <= most:',

@@ -186,9 +186,8 @@ def test_kernels_are_those_that_their_costs_are_of(
     x, w = build.input("x", DType.F32, (512, 64)), build.constant(np.ones((64, 64), np.float32))
     program = build.program({"y": build.matmul(x, w)})
     monkeypatch.setattr(Target, "multiplies_matrices_of_bf16", True)
-    monkeypatch.setattr(
-        problem, "multiplies_in_parts", lambda *shape: False
-    )  # it has none, perhaps
+    # What runs it has no such instructions, perhaps.
+    monkeypatch.setattr(problem, "multiplies_in_parts", lambda *shape: False)
     precision = "exact" if is_exact else "fp32"
     schedule = satura.compile(program, 1, precision, rules="none").rewritten.schedule
     (dispatch,) = schedule.dispatches

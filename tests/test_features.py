@@ -276,22 +276,22 @@ def test_what_caches_cannot_hold_is_far() -> None:
     assert features is not None and (features.near, features.far) == (2 << 18, 30 << 18)
 
 
-def test_what_is_stored_takes_longer_than_what_is_read() -> None:
+@pytest.mark.parametrize("rows", [1, 8])
+def test_what_is_stored_takes_longer_than_what_is_read(rows: int) -> None:
     """Of the bytes that move, a dispatch stores those of its result."""
     model = MODEL.with_rates({"stored": 1e-10})
-    for results, done in (((8, 100), "neg"), ((8, 1), "sum")):
-        build = Builder()
-        x = build.input("x", DType.F32, (8, 100))
-        dispatch = only(
-            build, build.unary("neg", x) if done == "neg" else build.reduce("sum", x, (1,)), model
-        )
+    build = Builder()
+    x = build.input("x", DType.F32, (rows, 100))
+    for result, stored in (
+        (build.unary("neg", x), rows * 400),
+        (build.reduce("sum", x, (1,)), rows * 4),
+    ):
+        dispatch = only(build, result, model)
         features = dispatch.features
-        assert features is not None and features.stored == 4 * np.prod(results)
-        assert features.near + features.far == 4 * 800 + features.stored
-        nothing = replace(features, stored=0.0)
-        assert model.memory(features) - model.memory(nothing) == pytest.approx(
-            1e-10 * features.stored
-        )
+        assert features is not None and features.stored == stored
+        assert features.near + features.far == rows * 400 + stored
+        longer = model.memory(features) - model.memory(replace(features, stored=0.0))
+        assert longer == pytest.approx(1e-10 * stored)
         assert dispatch.seconds == pytest.approx(model.seconds(features), abs=1e-7)
 
 

@@ -26,7 +26,6 @@ import pytest
 from satura.rewrite.egraph.bindings import bindings
 from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.errors import SaturaError
-from satura.rewrite.isolation import process
 from satura.rewrite.isolation.process import FORKS, Doing, KilledError, call
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
@@ -61,11 +60,11 @@ def _open_files() -> int:
 def _children() -> set[str]:
     """Processes that this one has started, also those that wait for it to ask for them."""
     found = set()
-    for folder in Path("/proc").glob("[0-9]*"):
+    for process in Path("/proc").glob("[0-9]*"):
         with suppress(FileNotFoundError, ProcessLookupError):
-            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
             if int(parent) == os.getpid():
-                found.add(folder.name)
+                found.add(process.name)
     return found
 
 
@@ -116,7 +115,7 @@ def test_what_a_hypervisor_takes_from_it_is_none_of_its_seconds(
 
     with pytest.raises(KilledError, match="took too long"):
         call(sleeps, 0.1)
-    monkeypatch.setattr(process, "_stolen", time.monotonic)
+    monkeypatch.setattr("satura.rewrite.isolation.process._stolen", time.monotonic)
     assert call(sleeps, 0.1) == "awake"
 
 

@@ -47,8 +47,7 @@ _OTHERS: Mapping[str, float] = {
     "run": 1.8e-9, "masked": 1 / 1e9, "turned": 1 / 16e9, "scattered": 1 / 1.4e9,
     "gathered": 1 / 40e9, "picked": 1 / 2e9, "ordered": 1 / 0.9e9, "packed": 1 / 16e9,
     "octets": 1 / 330e9, "paired": 1 / 165e9, "parted": 1 / 270e9, "transformed": 1 / 5e9,
-    "near": 1 / 12e9, "far": 1 / 12e9, "stored": 1 / 1000e9,
-    "constant": 1 / 12e9,
+    "near": 1 / 12e9, "far": 1 / 12e9, "stored": 1 / 1000e9, "constant": 1 / 12e9,
 }  # fmt: skip
 """Bytes are as slow as where all cores share the memory: a tensor that is stored may displace what
 others need, and a default that errs on this side fuses. Storing takes next to nothing beyond."""
@@ -227,8 +226,8 @@ class CostModel:
 
     def memory(self, features: Features) -> float:
         """The part of one thread's time that reading and storing take."""
-        read = self.moving(features.near, features.far, features.constants)
-        return read + features.stored * self.rates["stored"]
+        moving = self.moving(features.near, features.far, features.constants)
+        return moving + features.stored * self.rates["stored"]
 
     def working(self, work: Iterable[Amount]) -> float:
         """How long one thread computes so much."""
@@ -236,7 +235,7 @@ class CostModel:
         return sum([rates[name] * amount for name, amount in work if amount])
 
     def moving(self, near: float, far: float, constants: float) -> float:
-        """How long one thread reads so many bytes."""
+        """How long one thread takes for so many bytes, as if it read all of them."""
         rates = self.rates
         return near * rates["near"] + far * rates["far"] + constants * rates["constant"]
 

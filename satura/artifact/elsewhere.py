@@ -43,12 +43,11 @@ def elsewhere_row(
     model: ModelApart,
     values: Values,
     rules: Sequence[str],
-    is_exact: bool,
     large: dict[str, Constant],
 ) -> list[object]:
     """What the header says of a model for these values; its weights are added to those by label.
 
-    `rules` are names; where it `is_exact`, so are kernels.
+    `rules` are names.
     """
     bound = {name: np.frombuffer(data, dtype).reshape(shape) for name, dtype, shape, data in values}
     whole = with_values(model, bound)
@@ -63,19 +62,20 @@ def elsewhere_row(
             weights.append([tensor.name, large.setdefault(constant.label, constant).label])
             for field in _DATA:
                 tensor.ClearField(field)
-    return [writer.add(proto.SerializeToString()), weights, [*rules], is_exact]
+    return [writer.add(proto.SerializeToString()), weights, [*rules]]
 
 
 def elsewhere_in(
-    program: ReadyProgram, declared: Mapping[str, TensorType], search: SearchAgain
+    program: ReadyProgram, declared: Mapping[str, TensorType], is_exact: bool, search: SearchAgain
 ) -> Elsewhere:
     """What `elsewhere_row` wrote of a program; `declared` are the types of the model's inputs.
 
-    Raises ArtifactError where it is something else, when it is asked for a schedule.
+    Its schedules are exact where it `is_exact`. When it is asked for one, it raises ArtifactError
+    where something else was written.
     """
 
     def at(sizes: Mapping[str, int]) -> Schedule | None:
-        found, rules, is_exact = _program_at(program, sizes)
+        found, rules = _program_at(program, sizes)
         if any(node.op.user or node.op.name == "host" for node in found.nodes):
             return None  # a saved program holds no Python
         return search(found, rules, is_exact, program.threads, sizes)
@@ -92,10 +92,9 @@ def program_at(program: ReadyProgram, sizes: Mapping[str, int]) -> Program | Non
     return None if program.row["elsewhere"] is None else _program_at(program, sizes)[0]
 
 
-def _program_at(program: ReadyProgram, sizes: Mapping[str, int]) -> tuple[Program, list[str], bool]:
-    """The program of the model at these sizes, the names of the rules that were chosen, and whether
-    kernels are exact."""
-    model, rules, is_exact = _read(program.file, program.row["elsewhere"])
+def _program_at(program: ReadyProgram, sizes: Mapping[str, int]) -> tuple[Program, list[str]]:
+    """The program of the model at these sizes, and the names of the rules that were chosen."""
+    model, rules = _read(program.file, program.row["elsewhere"])
     found = load_at(model, sizes, program.inputs)
     nodes = found.nodes
     types = {nodes[index].input_name: nodes[index].type for index in found.inputs}
@@ -109,21 +108,20 @@ def _program_at(program: ReadyProgram, sizes: Mapping[str, int]) -> tuple[Progra
         or not are_alike({name: nodes[at].type for name, at in found.outputs}, program.outputs)
     ):
         raise ArtifactError(f"{program.file.path} is damaged: it has another model; save it again")
-    return found, rules, is_exact
+    return found, rules
 
 
-def _read(file: Container, row: object) -> tuple[ModelApart, list[str], bool]:
-    """The model, the names of the rules, and whether kernels are exact: all that a row of the
-    header tells of."""
+def _read(file: Container, row: object) -> tuple[ModelApart, list[str]]:
+    """The model, and the names of the rules, that a row of the header tells of."""
     try:
-        section, weights, names, is_exact = of(list, row)
+        section, weights, names = of(list, row)
         places = {label: number for label, _, number in of(list, file.header["sources"])}
         labels = dict(of(list, weights))
         proto = ModelProto.FromString(bytes(file.section(natural(section)).data))
         for tensor in proto.graph.initializer:
             if tensor.name in labels:
                 tensor.raw_data = file.section(natural(places[labels[tensor.name]])).tobytes()
-        return read_apart(proto), [of(str, name) for name in of(list, names)], of(bool, is_exact)
+        return read_apart(proto), [of(str, name) for name in of(list, names)]
     except (ArtifactError, DecodeError, KeyError, ModelError, TypeError, ValueError) as error:
         if str(file.path) in str(error):
             raise

@@ -81,7 +81,7 @@ def _compiled_again(program: ReadyProgram, search: SearchAgain) -> CompiledSched
     if program.declared is not None and program.row["elsewhere"] is not None:
         from satura.artifact.elsewhere import elsewhere_in
 
-        found = elsewhere_in(program, program.declared, search)
+        found = elsewhere_in(program, program.declared, schedule.is_exact, search)
     return compile_schedule(schedule, program.threads, elsewhere=found)
 
 

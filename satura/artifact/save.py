@@ -149,8 +149,7 @@ def _elsewhere(writer: Writer, program: Plans, large: dict[str, Constant]) -> li
         return None
     from satura.artifact.elsewhere import elsewhere_row
 
-    is_exact = program.source.is_exact
-    return elsewhere_row(writer, found.model, program.values, found.rules(), is_exact, large)
+    return elsewhere_row(writer, found.model, program.values, found.rules(), large)
 
 
 def _text(schedule: Schedule, large: dict[str, Constant]) -> str:

@@ -137,8 +137,7 @@ def _stage(program: Program, stage: str, compiling: Compiling, phase: Progress) 
         return Stage(program, node_records(program))
     threads = threads_for(compiling.threads)
     check_sizes(compiling.dims or {}, program.symbols)
-    sizes = typical_sizes(program, compiling.dims)
-    cost = cost_model(compiling.cost, threads, sizes)
+    cost = cost_model(compiling.cost, threads, typical_sizes(program, compiling.dims))
     refusals = partial(refused_dispatches, threads=threads)
     asked = program, compiling.rules, compiling.limits, phase
     if stage == "egraph":

@@ -134,8 +134,9 @@ def roofline(threads: int, is_exact: bool = False) -> Roofline:
     for size in (_STREAM_FLOATS, _CACHED_FLOATS):
         build = Builder()
         a, b = (build.input(name, DType.F32, (size,)) for name in "ab")
-        program = build.program({"y": build.binary("add", a, b)})
-        total = compile_program(program, threads, rules="none")
+        total = compile_program(
+            build.program({"y": build.binary("add", a, b)}), threads, rules="none"
+        )
         given = np.ones(size, np.float32)
         speeds.append(12.0 * size / _least(total, {"a": given, "b": given.copy()}))
     return Roofline(peak, speeds[0], max(speeds))
